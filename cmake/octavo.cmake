@@ -1,0 +1,72 @@
+# One static library and one test program per folder of src/. Sources are found by name: x.cc belongs to the
+# library, x_test.cc to the tests.
+
+find_program(CCACHE ccache)
+if(CCACHE AND NOT DEFINED CMAKE_CXX_COMPILER_LAUNCHER)
+  # The base folder makes paths relative, so that a second checkout finds what the first compiled.
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} ${CCACHE})
+endif()
+find_program(MOLD mold)
+if(MOLD)
+  add_link_options(-fuse-ld=mold)
+endif()
+
+add_compile_options(-Wall -Wextra -Wshadow -Werror -ffp-contract=off)
+if(OCTAVO_SANITIZE)
+  add_compile_options(-fsanitize=${OCTAVO_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer -O1)
+  add_link_options(-fsanitize=${OCTAVO_SANITIZE})
+endif()
+
+# The instruction sets of this machine for which tests are run, by the names OCTAVO_ISA takes.
+set(OCTAVO_TEST_ISAS ref)
+file(STRINGS /proc/cpuinfo cpu_flags REGEX "^flags" LIMIT_COUNT 1)
+if(cpu_flags MATCHES " avx2 " AND cpu_flags MATCHES " fma " AND cpu_flags MATCHES " f16c ")
+  list(APPEND OCTAVO_TEST_ISAS avx2)
+endif()
+if(cpu_flags MATCHES " avx512bw " AND cpu_flags MATCHES " avx512vl " AND cpu_flags MATCHES " avx512_vnni ")
+  list(APPEND OCTAVO_TEST_ISAS avx512)
+endif()
+
+# octavo_folder(NAME [DEPS folder-or-target...] [PER_ISA] [TEST_DEPS folder...])
+function(octavo_folder name)
+  cmake_parse_arguments(arg "PER_ISA" "" "DEPS;TEST_DEPS" ${ARGN})
+  file(GLOB sources CONFIGURE_DEPENDS *.cc)
+  file(GLOB tests CONFIGURE_DEPENDS *_test.cc)
+  list(REMOVE_ITEM sources ${tests} "")
+  if(sources)
+    add_library(octavo_${name} STATIC ${sources})
+    set(scope PUBLIC)
+  else()
+    add_library(octavo_${name} INTERFACE)
+    set(scope INTERFACE)
+  endif()
+  target_include_directories(octavo_${name} ${scope} ${PROJECT_SOURCE_DIR}/src)
+  target_link_libraries(octavo_${name} ${scope} ${arg_DEPS})
+  if(OCTAVO_TESTS AND tests)
+    set(per_isa "")
+    if(arg_PER_ISA)
+      set(per_isa PER_ISA)
+    endif()
+    octavo_test(${name}_test ${per_isa} SOURCES ${tests} DEPS octavo_${name} ${arg_TEST_DEPS})
+  endif()
+endfunction()
+
+# octavo_test(NAME [PER_ISA] SOURCES ... DEPS ...): a GoogleTest program, run once per instruction set if PER_ISA.
+function(octavo_test name)
+  cmake_parse_arguments(arg "PER_ISA" "" "SOURCES;DEPS" ${ARGN})
+  add_executable(${name} ${arg_SOURCES})
+  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
+  target_link_libraries(${name} PRIVATE ${arg_DEPS} GTest::gtest GTest::gtest_main)
+  target_compile_definitions(${name} PRIVATE
+    OCTAVO_TEST_DATA="${PROJECT_SOURCE_DIR}/tests/data"
+    OCTAVO_TEST_UNPACKED="${PROJECT_BINARY_DIR}/test_data"
+    OCTAVO_BINARY="${PROJECT_BINARY_DIR}/bin/octavo")
+  if(arg_PER_ISA)
+    foreach(isa ${OCTAVO_TEST_ISAS})
+      add_test(NAME ${name}.${isa} COMMAND ${name})
+      set_tests_properties(${name}.${isa} PROPERTIES ENVIRONMENT OCTAVO_ISA=${isa} LABELS per_isa)
+    endforeach()
+  else()
+    add_test(NAME ${name} COMMAND ${name})
+  endif()
+endfunction()

@@ -1,0 +1,109 @@
+// The operations a forward pass is made of, on raw pointers and plain structs. One table of functions per
+// instruction set (ISA); every function works on the range it is given, on the calling thread, and allocates nothing.
+//
+// I1: for one ISA, a result depends on its own inputs only: never on how many tokens, rows or panels a call covers.
+// So each output element is summed in one fixed order, whatever the tile.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "tensor/dtype.h"
+
+namespace octavo::kernels {
+
+constexpr int kPanelRows = 16;  // output rows per panel: one 64-byte line holds 16 rows x 4 bytes
+constexpr int kBlock = 32;      // inputs that share one activation scale
+
+// A weight matrix in panels of 16 output rows (P16); see panel_layout.h for the bytes. Owns nothing.
+struct PanelMatrix {
+  DType type = DType::f32;
+  int64_t rows = 0;  // outputs; the last panel is padded with zero rows
+  int64_t cols = 0;  // inputs; a multiple of 32 for quantised types
+  size_t panel_bytes = 0;
+  const uint8_t* data = nullptr;
+
+  int64_t panels() const { return (rows + kPanelRows - 1) / kPanelRows; }
+};
+
+// Activations as int8 per 32 inputs ("A8"), one row per token, scales and sums apart. x = d * q.
+struct A8 {
+  int8_t* q;      // [tokens][cols]
+  float* d;       // [tokens][cols / 32]      scale: largest |x| / 127; NaN if any x is not finite
+  float* s;       // [tokens][cols / 32]      d * sum of q over the block
+  float* s_half;  // [tokens][cols / 16]      the same over halves of 16
+  int32_t* sum;   // [tokens][cols / 16]      sum of q over halves of 16
+  int64_t cols;   // multiple of 32
+};
+
+enum class KvType : uint8_t { f32, f16, bf16 };
+
+// Where one layer's keys and values lie (docs/adr/0001-kv-block-layout.md). All strides in bytes.
+//   key   (block b, head h, position p, dim d): base + b*block_stride + h*head_stride
+//                                               + ((p/16 * head_dim + d) * 16 + p%16) * element
+//   value (block b, head h, position p, dim d): ... + v_offset + (p * head_dim + d) * element
+struct KvLayer {
+  uint8_t* base;
+  size_t block_stride;
+  size_t head_stride;
+  size_t v_offset;
+  int block_size;
+  int head_dim;  // multiple of 16
+  KvType type;
+};
+
+// Attention of some consecutive tokens of one sequence over one KV head: the query heads that share it.
+// Context is split every 256 positions of the sequence and the parts are merged in ascending order.
+struct AttentionItem {
+  const KvLayer* kv;
+  const int32_t* block_table;  // block of positions [i*block_size, (i+1)*block_size)
+  int kv_head;
+  int group;              // query heads per KV head
+  int tokens;             // rows = tokens * group <= kMaxAttentionRows
+  int first_position;     // position of the first token; token i sees positions 0..first_position+i
+  float scale;
+  const float* q;         // first token, first query head of the group: [tokens] q_stride apart, [group][head_dim]
+  int64_t q_stride;       // floats
+  float* out;             // like q
+  int64_t out_stride;
+};
+
+constexpr int kMaxAttentionRows = 16;
+constexpr int kMaxHeadDim = 256;
+constexpr int kSplit = 256;  // positions per part; block sizes divide it
+
+struct Ops {
+  const char* isa;
+
+  // y[t*y_stride + r] for rows r of panels [panel_begin, panel_end). y_stride is a multiple of 16 and every panel's
+  // 16 results are written, padding included. matmul_a8 takes quantised types only, matmul_f32 all.
+  void (*matmul_a8)(const PanelMatrix& w, int64_t panel_begin, int64_t panel_end, const A8& x, int64_t tokens,
+                    float* y, int64_t y_stride);
+  void (*matmul_f32)(const PanelMatrix& w, int64_t panel_begin, int64_t panel_end, const float* x,
+                     int64_t x_stride, int64_t tokens, float* y, int64_t y_stride);
+
+  // Row t of out from cols floats at x.
+  void (*quantize_a8)(const float* x, const A8& out, int64_t t);
+
+  // y = x / sqrt(mean(x^2) + eps) * weight. n is a multiple of 16.
+  void (*rms_norm)(const float* x, const float* weight, float eps, int64_t n, float* y);
+
+  // y = silu(gate) * up. n is a multiple of 16. y may be gate or up.
+  void (*silu_mul)(const float* gate, const float* up, int64_t n, float* y);
+
+  // x += y. n is a multiple of 16.
+  void (*add)(float* x, const float* y, int64_t n);
+
+  // Rotates pairs of each head's first 2*half dims by the angles whose cosines and sines are given.
+  // interleaved: pairs are (2i, 2i+1), as in llama GGUF files; else (i, i+half).
+  void (*rope)(float* x, int heads, int head_dim, int half, bool interleaved, const float* cosines,
+               const float* sines);
+
+  // Rounds one token's key and value of one KV head to the cache's type and writes them at its position.
+  void (*store_kv)(const KvLayer& kv, int32_t block, int kv_head, int position_in_block, const float* k,
+                   const float* v);
+
+  void (*attention)(const AttentionItem& item);
+};
+
+}  // namespace octavo::kernels

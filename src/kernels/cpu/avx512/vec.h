@@ -1,0 +1,84 @@
+// The vocabulary of cpu/generic/ on AVX-512 (F, BW, VL, DQ, VNNI): 16 floats, 16 integers, a 64-byte line.
+// Included once, inside an unnamed namespace.
+
+struct Vf { __m512 v; };
+struct Vi { __m512i v; };
+struct Line { __m512i v; };
+
+constexpr int kTokenTile = 8;      // tokens that share one unpacked line: 8 + 8 accumulators of 32 registers
+constexpr int kAttentionTile = 8;  // query rows that share one load of K or V
+
+inline Vf vzero() { return {_mm512_setzero_ps()}; }
+inline Vf vset(float x) { return {_mm512_set1_ps(x)}; }
+inline Vf vload(const float* p) { return {_mm512_loadu_ps(p)}; }
+inline void vstore(float* p, Vf a) { _mm512_storeu_ps(p, a.v); }
+inline Vf vload_f16(const void* p) {
+  return {_mm512_cvtph_ps(_mm256_loadu_si256(static_cast<const __m256i*>(p)))};
+}
+inline Vf vload_bf16(const void* p) {
+  const __m512i wide = _mm512_cvtepu16_epi32(_mm256_loadu_si256(static_cast<const __m256i*>(p)));
+  return {_mm512_castsi512_ps(_mm512_slli_epi32(wide, 16))};
+}
+inline void vstore_f16(uint16_t* p, Vf a) {
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p),
+                      _mm512_cvtps_ph(a.v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+}
+inline Vf vload_u8(const uint8_t* p) {
+  return {_mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))))};
+}
+inline Vf vload_i8(const uint8_t* p) {
+  return {_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))))};
+}
+inline Vf vadd(Vf a, Vf b) { return {_mm512_add_ps(a.v, b.v)}; }
+inline Vf vsub(Vf a, Vf b) { return {_mm512_sub_ps(a.v, b.v)}; }
+inline Vf vmul(Vf a, Vf b) { return {_mm512_mul_ps(a.v, b.v)}; }
+inline Vf vdiv(Vf a, Vf b) { return {_mm512_div_ps(a.v, b.v)}; }
+inline Vf vfma(Vf a, Vf b, Vf c) { return {_mm512_fmadd_ps(a.v, b.v, c.v)}; }
+inline Vf vmax(Vf a, Vf b) { return {_mm512_max_ps(a.v, b.v)}; }  // b if either is NaN
+inline Vf vmin(Vf a, Vf b) { return {_mm512_min_ps(a.v, b.v)}; }
+
+inline Vi vi_zero() { return {_mm512_setzero_si512()}; }
+inline Vi vi_set(int x) { return {_mm512_set1_epi32(x)}; }
+inline Vi vi_and(Vi a, Vi b) { return {_mm512_and_si512(a.v, b.v)}; }
+inline Vi vi_max(Vi a, Vi b) { return {_mm512_max_epi32(a.v, b.v)}; }
+inline Vi vi_add(Vi a, Vi b) { return {_mm512_add_epi32(a.v, b.v)}; }
+inline Vi vi_sub(Vi a, Vi b) { return {_mm512_sub_epi32(a.v, b.v)}; }
+template <int kBits> inline Vi vi_shl(Vi a) { return {_mm512_slli_epi32(a.v, kBits)}; }
+template <int kBits> inline Vi vi_shr(Vi a) { return {_mm512_srli_epi32(a.v, kBits)}; }
+template <int kBits> inline Vi vi_sar(Vi a) { return {_mm512_srai_epi32(a.v, kBits)}; }
+inline Vf vi_to_float(Vi a) { return {_mm512_cvtepi32_ps(a.v)}; }
+inline Vi v_to_int(Vf a) { return {_mm512_cvtps_epi32(a.v)}; }  // nearest, ties to even
+inline Vi v_bits(Vf a) { return {_mm512_castps_si512(a.v)}; }
+inline Vf vi_as_float(Vi a) { return {_mm512_castsi512_ps(a.v)}; }
+inline void vi_store(int32_t* p, Vi a) { _mm512_storeu_si512(p, a.v); }
+inline void vi_store_i8(int8_t* p, Vi a) {
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm512_cvtepi32_epi8(a.v));
+}
+
+inline Line line_load(const uint8_t* p) { return {_mm512_loadu_si512(p)}; }
+inline Line line_and(Line a, int byte) { return {_mm512_and_si512(a.v, _mm512_set1_epi8(static_cast<char>(byte)))}; }
+inline Line line_or(Line a, Line b) { return {_mm512_or_si512(a.v, b.v)}; }
+// Bits move within 16-bit words; the caller masks what crosses a byte.
+template <int kBits> inline Line line_shift(Line a) {
+  if constexpr (kBits > 0) return {_mm512_slli_epi16(a.v, kBits)};
+  else if constexpr (kBits < 0) return {_mm512_srli_epi16(a.v, -kBits)};
+  else return a;
+}
+inline Vi line_words(Line a) { return {a.v}; }
+
+// Sums of 4 products per row, exact. kCodeBits: bits of an unsigned code, or 8 for signed codes.
+template <int kCodeBits> struct Dot {
+  __m512i sum = _mm512_setzero_si512();
+  template <int kLine> inline void add(Line codes, const int8_t* q) {
+    int32_t four;
+    __builtin_memcpy(&four, q, 4);
+    if constexpr (kCodeBits == 8) codes.v = _mm512_xor_si512(codes.v, _mm512_set1_epi8(-128));
+    sum = _mm512_dpbusd_epi32(sum, codes.v, _mm512_set1_epi32(four));
+  }
+  // offset: subtracted from every code; q_sum: sum of the q that were added.
+  inline Vi finish(int offset, int32_t q_sum) const {
+    const int total = offset + (kCodeBits == 8 ? 128 : 0);
+    if (total == 0) return {sum};
+    return {_mm512_sub_epi32(sum, _mm512_set1_epi32(total * q_sum))};
+  }
+};

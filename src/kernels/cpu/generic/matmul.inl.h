@@ -1,0 +1,254 @@
+// Matrix products over P16 panels, written once against the vocabulary of vec.h.
+// Each output is one chain of float additions over the blocks in ascending order, whatever the tile (I1).
+
+template <DType T> constexpr PanelLayout kLayout = kPanelLayouts[static_cast<int>(T)];
+
+template <DType T> constexpr int code_bits() {
+  constexpr PanelLayout l = kLayout<T>;
+  if (l.plane4 < 0 && l.plane2 < 0) return 8;
+  return (l.plane4 >= 0 ? 4 : 0) + (l.plane2 >= 0 ? 2 : 0) + (l.plane1 >= 0 ? 1 : 0);
+}
+
+template <DType T> constexpr bool kHalves = kLayout<T>.scales == ScaleKind::k_sub16 ||
+                                            kLayout<T>.scales == ScaleKind::k_sub16_min;
+template <DType T> constexpr bool kHasMin = kLayout<T>.scales == ScaleKind::d_m ||
+                                            kLayout<T>.scales == ScaleKind::k_sub32 ||
+                                            kLayout<T>.scales == ScaleKind::k_sub16_min;
+
+// Line kLine of a block as codes, one per byte.
+template <DType T, int kLine> inline Line code_line(const uint8_t* block) {
+  constexpr PanelLayout l = kLayout<T>;
+  if constexpr (code_bits<T>() == 8) {
+    return line_load(block + 64 * kLine);
+  } else {
+    Line codes;
+    if constexpr (l.plane4 >= 0)
+      codes = line_and(line_shift<kLine < 4 ? 0 : -4>(line_load(block + l.plane4 + 64 * (kLine % 4))), 15);
+    if constexpr (l.plane2 >= 0) {
+      const Line two = line_and(line_shift<l.shift2 - 2 * (kLine % 4)>(line_load(block + l.plane2 + 64 * (kLine / 4))),
+                                3 << l.shift2);
+      if constexpr (l.plane4 >= 0) codes = line_or(codes, two);
+      else codes = two;
+    }
+    if constexpr (l.plane1 >= 0)
+      codes = line_or(codes, line_and(line_shift<l.shift1 - kLine>(line_load(block + l.plane1)), 1 << l.shift1));
+    return codes;
+  }
+}
+
+struct Scales {  // of 16 rows: w = d * (c - offset) + m; [1] is the second half of a block where halves differ
+  Vf d[2];
+  Vf m[2];
+};
+
+inline Vf vneg(Vf x) { return vsub(vset(-0.0f), x); }
+
+template <DType T> inline Scales block_scales(const uint8_t* sub, const uint8_t* super) {
+  constexpr ScaleKind kind = kLayout<T>.scales;
+  Scales s;
+  if constexpr (kind == ScaleKind::d || kind == ScaleKind::d_m) s.d[0] = vload_f16(sub);
+  if constexpr (kind == ScaleKind::d_m) s.m[0] = vload_f16(sub + 32);
+  if constexpr (kind == ScaleKind::k_sub32) {
+    s.d[0] = vmul(vload_f16(super), vload_u8(sub));
+    s.m[0] = vneg(vmul(vload_f16(super + 32), vload_u8(sub + 16)));
+  }
+  if constexpr (kind == ScaleKind::k_sub16)
+    for (int half = 0; half < 2; ++half) s.d[half] = vmul(vload_f16(super), vload_i8(sub + 16 * half));
+  if constexpr (kind == ScaleKind::k_sub16_min) {
+    for (int half = 0; half < 2; ++half) {
+      uint8_t low[16], high[16];
+      for (int r = 0; r < 16; ++r) {
+        low[r] = sub[16 * half + r] & 15;
+        high[r] = static_cast<uint8_t>(sub[16 * half + r] >> 4);
+      }
+      s.d[half] = vmul(vload_f16(super), vload_u8(low));
+      s.m[half] = vneg(vmul(vload_f16(super + 32), vload_u8(high)));
+    }
+  }
+  return s;
+}
+
+// Adds lines [kLine, kEnd) of a block to the sums of M tokens.
+template <DType T, int kLine, int kEnd, int M>
+inline void add_lines(const uint8_t* block, const int8_t* q, int64_t q_stride, Dot<code_bits<T>()>* dots) {
+  if constexpr (kLine < kEnd) {
+    const Line codes = code_line<T, kLine>(block);
+    for (int m = 0; m < M; ++m) dots[m].template add<kLine>(codes, q + m * q_stride + 4 * kLine);
+    add_lines<T, kLine + 1, kEnd, M>(block, q, q_stride, dots);
+  }
+}
+
+template <DType T> struct PanelPointers {
+  const uint8_t* codes;
+  const uint8_t* sub;
+  const uint8_t* super;
+  PanelPointers(const uint8_t* panel, int64_t blocks)
+      : codes(panel), sub(panel + blocks * kLayout<T>.code_bytes), super(sub + blocks * kLayout<T>.sub_bytes) {}
+};
+
+// One panel times tokens [t, t + M).
+template <DType T, int M>
+inline void a8_tile(const uint8_t* panel, const A8& x, int64_t t, float* y, int64_t y_stride) {
+  constexpr PanelLayout l = kLayout<T>;
+  const int64_t blocks = x.cols / kBlock;
+  const PanelPointers<T> p(panel, blocks);
+  Vf acc[M];
+  for (int m = 0; m < M; ++m) acc[m] = vzero();
+  for (int64_t b = 0; b < blocks; ++b) {
+    const uint8_t* block = p.codes + b * l.code_bytes;
+    const int8_t* q = x.q + t * x.cols + b * kBlock;
+    const Scales s = block_scales<T>(p.sub + b * l.sub_bytes, p.super + b / 8 * l.super_bytes);
+    const float* d = x.d + t * blocks + b;
+    const int32_t* sum = x.sum + (t * blocks + b) * 2;
+    if constexpr (!kHalves<T>) {
+      Dot<code_bits<T>()> dots[M];
+      add_lines<T, 0, 8, M>(block, q, x.cols, dots);
+      const float* xs = x.s + t * blocks + b;
+      for (int m = 0; m < M; ++m) {
+        const int32_t q_sum = sum[2 * m * blocks] + sum[2 * m * blocks + 1];
+        const Vf dot = vi_to_float(dots[m].finish(l.offset, q_sum));
+        acc[m] = vfma(vmul(s.d[0], vset(d[m * blocks])), dot, acc[m]);
+        if constexpr (kHasMin<T>) acc[m] = vfma(s.m[0], vset(xs[m * blocks]), acc[m]);
+      }
+    } else {
+      Dot<code_bits<T>()> first[M], second[M];
+      add_lines<T, 0, 4, M>(block, q, x.cols, first);
+      add_lines<T, 4, 8, M>(block, q, x.cols, second);
+      const float* xs = x.s_half + (t * blocks + b) * 2;
+      for (int m = 0; m < M; ++m) {
+        const Vf scale = vset(d[m * blocks]);
+        const Vf dot0 = vi_to_float(first[m].finish(l.offset, sum[2 * m * blocks]));
+        acc[m] = vfma(vmul(s.d[0], scale), dot0, acc[m]);
+        if constexpr (kHasMin<T>) acc[m] = vfma(s.m[0], vset(xs[2 * m * blocks]), acc[m]);
+        const Vf dot1 = vi_to_float(second[m].finish(l.offset, sum[2 * m * blocks + 1]));
+        acc[m] = vfma(vmul(s.d[1], scale), dot1, acc[m]);
+        if constexpr (kHasMin<T>) acc[m] = vfma(s.m[1], vset(xs[2 * m * blocks + 1]), acc[m]);
+      }
+    }
+  }
+  for (int m = 0; m < M; ++m) vstore(y + (t + m) * y_stride, acc[m]);
+}
+
+// Tokens in tiles of at most kTokenTile: 8, 8, ..., then 4, 2, 1.
+template <DType T, int M>
+inline void a8_panel(const uint8_t* panel, const A8& x, int64_t t, int64_t tokens, float* y, int64_t y_stride) {
+  for (; t + M <= tokens; t += M) a8_tile<T, M>(panel, x, t, y, y_stride);
+  if constexpr (M > 1) a8_panel<T, M / 2>(panel, x, t, tokens, y, y_stride);
+}
+
+template <DType T>
+void a8_panels(const PanelMatrix& w, int64_t begin, int64_t end, const A8& x, int64_t tokens, float* y,
+               int64_t y_stride) {
+  for (int64_t panel = begin; panel < end; ++panel)
+    a8_panel<T, kTokenTile>(w.data + panel * static_cast<int64_t>(w.panel_bytes), x, 0, tokens, y + panel * kPanelRows,
+                            y_stride);
+}
+
+void matmul_a8(const PanelMatrix& w, int64_t begin, int64_t end, const A8& x, int64_t tokens, float* y,
+               int64_t y_stride) {
+  switch (w.type) {
+    case DType::q4_0: return a8_panels<DType::q4_0>(w, begin, end, x, tokens, y, y_stride);
+    case DType::q4_1: return a8_panels<DType::q4_1>(w, begin, end, x, tokens, y, y_stride);
+    case DType::q5_0: return a8_panels<DType::q5_0>(w, begin, end, x, tokens, y, y_stride);
+    case DType::q5_1: return a8_panels<DType::q5_1>(w, begin, end, x, tokens, y, y_stride);
+    case DType::q8_0: return a8_panels<DType::q8_0>(w, begin, end, x, tokens, y, y_stride);
+    case DType::q2_k: return a8_panels<DType::q2_k>(w, begin, end, x, tokens, y, y_stride);
+    case DType::q3_k: return a8_panels<DType::q3_k>(w, begin, end, x, tokens, y, y_stride);
+    case DType::q4_k: return a8_panels<DType::q4_k>(w, begin, end, x, tokens, y, y_stride);
+    case DType::q5_k: return a8_panels<DType::q5_k>(w, begin, end, x, tokens, y, y_stride);
+    case DType::q6_k: return a8_panels<DType::q6_k>(w, begin, end, x, tokens, y, y_stride);
+    default: return;
+  }
+}
+
+// ---- fp32 activations: weights become floats a line at a time, each used by all tokens of the tile.
+
+// Input 4*line + kByte of 16 rows as floats, before scaling.
+template <DType T, int kByte> inline Vf code_floats(Line codes) {
+  if constexpr (code_bits<T>() == 8)
+    return vi_to_float(vi_sar<24>(vi_shl<24 - 8 * kByte>(line_words(codes))));
+  else
+    return vi_to_float(vi_and(vi_shr<8 * kByte>(line_words(codes)), vi_set(255)));
+}
+
+template <DType T, int kByte, int M>
+inline void f32_bytes(Line codes, Vf d, Vf m, const float* x, int64_t x_stride, Vf* acc) {
+  if constexpr (kByte < 4) {
+    Vf w = vmul(d, vsub(code_floats<T, kByte>(codes), vset(static_cast<float>(kLayout<T>.offset))));
+    if constexpr (kHasMin<T>) w = vadd(w, m);
+    for (int t = 0; t < M; ++t) acc[t] = vfma(w, vset(x[t * x_stride + kByte]), acc[t]);
+    f32_bytes<T, kByte + 1, M>(codes, d, m, x, x_stride, acc);
+  }
+}
+
+template <DType T, int kLine, int M>
+inline void f32_lines(const uint8_t* block, const Scales& s, const float* x, int64_t x_stride, Vf* acc) {
+  if constexpr (kLine < 8) {
+    constexpr int half = kHalves<T> ? kLine / 4 : 0;
+    const Vf m = kHasMin<T> ? s.m[half] : vzero();
+    f32_bytes<T, 0, M>(code_line<T, kLine>(block), s.d[half], m, x + 4 * kLine, x_stride, acc);
+    f32_lines<T, kLine + 1, M>(block, s, x, x_stride, acc);
+  }
+}
+
+template <DType T> inline Vf plain_weights(const uint8_t* at) {
+  if constexpr (T == DType::f32) return vload(reinterpret_cast<const float*>(at));
+  else if constexpr (T == DType::f16) return vload_f16(at);
+  else return vload_bf16(at);
+}
+
+template <DType T, int M>
+inline void f32_tile(const uint8_t* panel, int64_t cols, const float* x, int64_t x_stride, float* y, int64_t y_stride) {
+  constexpr PanelLayout l = kLayout<T>;
+  Vf acc[M];
+  for (int t = 0; t < M; ++t) acc[t] = vzero();
+  if constexpr (l.scales == ScaleKind::none) {
+    for (int64_t k = 0; k < cols; ++k) {
+      const Vf w = plain_weights<T>(panel + k * l.code_bytes);
+      for (int t = 0; t < M; ++t) acc[t] = vfma(w, vset(x[t * x_stride + k]), acc[t]);
+    }
+  } else {
+    const int64_t blocks = cols / kBlock;
+    const PanelPointers<T> p(panel, blocks);
+    for (int64_t b = 0; b < blocks; ++b) {
+      const Scales s = block_scales<T>(p.sub + b * l.sub_bytes, p.super + b / 8 * l.super_bytes);
+      f32_lines<T, 0, M>(p.codes + b * l.code_bytes, s, x + b * kBlock, x_stride, acc);
+    }
+  }
+  for (int t = 0; t < M; ++t) vstore(y + t * y_stride, acc[t]);
+}
+
+template <DType T, int M>
+inline void f32_panel(const uint8_t* panel, int64_t cols, const float* x, int64_t x_stride, int64_t t, int64_t tokens,
+                      float* y, int64_t y_stride) {
+  for (; t + M <= tokens; t += M)
+    f32_tile<T, M>(panel, cols, x + t * x_stride, x_stride, y + t * y_stride, y_stride);
+  if constexpr (M > 1) f32_panel<T, M / 2>(panel, cols, x, x_stride, t, tokens, y, y_stride);
+}
+
+template <DType T>
+void f32_panels(const PanelMatrix& w, int64_t begin, int64_t end, const float* x, int64_t x_stride, int64_t tokens,
+                float* y, int64_t y_stride) {
+  for (int64_t panel = begin; panel < end; ++panel)
+    f32_panel<T, kTokenTile>(w.data + panel * static_cast<int64_t>(w.panel_bytes), w.cols, x, x_stride, 0, tokens,
+                             y + panel * kPanelRows, y_stride);
+}
+
+void matmul_f32(const PanelMatrix& w, int64_t begin, int64_t end, const float* x, int64_t x_stride, int64_t tokens,
+                float* y, int64_t y_stride) {
+  switch (w.type) {
+    case DType::f32: return f32_panels<DType::f32>(w, begin, end, x, x_stride, tokens, y, y_stride);
+    case DType::f16: return f32_panels<DType::f16>(w, begin, end, x, x_stride, tokens, y, y_stride);
+    case DType::bf16: return f32_panels<DType::bf16>(w, begin, end, x, x_stride, tokens, y, y_stride);
+    case DType::q4_0: return f32_panels<DType::q4_0>(w, begin, end, x, x_stride, tokens, y, y_stride);
+    case DType::q4_1: return f32_panels<DType::q4_1>(w, begin, end, x, x_stride, tokens, y, y_stride);
+    case DType::q5_0: return f32_panels<DType::q5_0>(w, begin, end, x, x_stride, tokens, y, y_stride);
+    case DType::q5_1: return f32_panels<DType::q5_1>(w, begin, end, x, x_stride, tokens, y, y_stride);
+    case DType::q8_0: return f32_panels<DType::q8_0>(w, begin, end, x, x_stride, tokens, y, y_stride);
+    case DType::q2_k: return f32_panels<DType::q2_k>(w, begin, end, x, x_stride, tokens, y, y_stride);
+    case DType::q3_k: return f32_panels<DType::q3_k>(w, begin, end, x, x_stride, tokens, y, y_stride);
+    case DType::q4_k: return f32_panels<DType::q4_k>(w, begin, end, x, x_stride, tokens, y, y_stride);
+    case DType::q5_k: return f32_panels<DType::q5_k>(w, begin, end, x, x_stride, tokens, y, y_stride);
+    case DType::q6_k: return f32_panels<DType::q6_k>(w, begin, end, x, x_stride, tokens, y, y_stride);
+  }
+}

@@ -1,0 +1,70 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "kernels/test_util.h"
+
+namespace octavo::kernels {
+namespace {
+
+using namespace testing;
+
+TEST(RmsNorm, AgreesWithRef) {
+  for (int64_t n : {16, 64, 576, 4096}) {
+    const auto x = random_floats(static_cast<size_t>(n), 1), w = random_floats(static_cast<size_t>(n), 2);
+    std::vector<float> a(x.size()), b(x.size());
+    ops().rms_norm(x.data(), w.data(), 1e-5f, n, a.data());
+    ref().rms_norm(x.data(), w.data(), 1e-5f, n, b.data());
+    for (size_t i = 0; i < a.size(); ++i) EXPECT_NEAR(a[i], b[i], 2e-6f * (1 + std::fabs(b[i])));
+  }
+}
+
+TEST(SiluMul, AgreesWithRefOverTheWholeRange) {
+  std::vector<float> gate, up;
+  for (float x = -120; x < 120; x += 0.37f) {
+    gate.push_back(x);
+    up.push_back(1.5f);
+  }
+  gate.resize(640);
+  up.resize(640);
+  std::vector<float> a(640), b(640);
+  ops().silu_mul(gate.data(), up.data(), 640, a.data());
+  ref().silu_mul(gate.data(), up.data(), 640, b.data());
+  for (size_t i = 0; i < 640; ++i) EXPECT_NEAR(a[i], b[i], 1e-6f * (1 + std::fabs(b[i]))) << gate[i];
+}
+
+TEST(SiluMul, NanStaysNan) {
+  std::vector<float> gate(16, std::nanf("")), up(16, 1.0f), y(16);
+  ops().silu_mul(gate.data(), up.data(), 16, y.data());
+  for (float v : y) EXPECT_TRUE(std::isnan(v));
+}
+
+TEST(Rope, RotatesPairsAndLeavesTheRest) {
+  for (bool interleaved : {false, true}) {
+    const auto x = random_floats(3 * 64, 4);
+    std::vector<float> cosines(24), sines(24), y = x;
+    for (size_t i = 0; i < 24; ++i) {
+      cosines[i] = std::cos(0.3f * static_cast<float>(i));
+      sines[i] = std::sin(0.3f * static_cast<float>(i));
+    }
+    ops().rope(y.data(), 3, 64, 24, interleaved, cosines.data(), sines.data());
+    for (size_t h = 0; h < 3; ++h) {
+      for (size_t i = 0; i < 24; ++i) {
+        const size_t a = h * 64 + (interleaved ? 2 * i : i), b = interleaved ? a + 1 : a + 24;
+        EXPECT_NEAR(y[a], x[a] * cosines[i] - x[b] * sines[i], 1e-6);
+        EXPECT_NEAR(y[b], x[b] * cosines[i] + x[a] * sines[i], 1e-6);
+      }
+      for (size_t i = 48; i < 64; ++i) EXPECT_EQ(y[h * 64 + i], x[h * 64 + i]);
+    }
+  }
+}
+
+TEST(Add, Adds) {
+  auto x = random_floats(48, 1);
+  const auto before = x, y = random_floats(48, 2);
+  ops().add(x.data(), y.data(), 48);
+  for (size_t i = 0; i < 48; ++i) EXPECT_EQ(x[i], before[i] + y[i]);
+}
+
+}  // namespace
+}  // namespace octavo::kernels

@@ -1,0 +1,141 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "kernels/test_util.h"
+
+namespace octavo::kernels {
+namespace {
+
+using namespace testing;
+
+std::vector<float> run_a8(const Ops& isa, const PanelMatrix& w, const std::vector<float>& x, int64_t tokens) {
+  A8Buffer a(tokens, w.cols);
+  for (int64_t t = 0; t < tokens; ++t) isa.quantize_a8(x.data() + t * w.cols, a.a8, t);
+  std::vector<float> y(static_cast<size_t>(tokens * w.panels() * kPanelRows));
+  isa.matmul_a8(w, 0, w.panels(), a.a8, tokens, y.data(), w.panels() * kPanelRows);
+  return y;
+}
+
+std::vector<float> run_f32(const Ops& isa, const PanelMatrix& w, const std::vector<float>& x, int64_t tokens) {
+  std::vector<float> y(static_cast<size_t>(tokens * w.panels() * kPanelRows));
+  isa.matmul_f32(w, 0, w.panels(), x.data(), w.cols, tokens, y.data(), w.panels() * kPanelRows);
+  return y;
+}
+
+TEST(MatmulA8, EqualsRefToTheBit) {
+  for (DType type : kAllTypes) {
+    if (!info(type).quantized) continue;
+    const int64_t step = info(type).block_elements;
+    for (int64_t cols : {step, 3 * step, int64_t{1280}})
+      for (int64_t tokens : {1, 2, 3, 8, 13}) {
+        const StoredMatrix m = random_matrix(type, 37, cols, 7);
+        const PackedMatrix p = packed(m);
+        const std::vector<float> x = random_floats(static_cast<size_t>(tokens * cols), 11);
+        EXPECT_EQ(run_a8(ops(), p.view(), x, tokens), run_a8(ref(), p.view(), x, tokens))
+            << name(type) << " cols " << cols << " tokens " << tokens;
+      }
+  }
+}
+
+// The largest codes and activations that exist: where 16-bit sums would overflow.
+TEST(MatmulA8, ExtremesDoNotOverflow) {
+  for (DType type : {DType::q4_0, DType::q4_1, DType::q5_0, DType::q5_1, DType::q8_0, DType::q6_k, DType::q5_k, DType::q3_k}) {
+    for (int fill : {0x00, 0x7f, 0x80, 0xff}) {
+      StoredMatrix m = random_matrix(type, 16, 512, 3);
+      const auto block = static_cast<size_t>(info(type).block_bytes);
+      for (size_t i = 0; i < m.bytes.size(); ++i) m.bytes[i] = static_cast<std::byte>(fill);
+      for (size_t at = 0; at < m.bytes.size(); at += block)
+        for (size_t offset : scale_offsets(type)) {
+          const uint16_t one = f32_to_f16(1.0f);
+          std::memcpy(m.bytes.data() + at + offset, &one, 2);
+        }
+      const PackedMatrix p = packed(m);
+      for (float sign : {1.0f, -1.0f}) {
+        const std::vector<float> x(512, sign);
+        EXPECT_EQ(run_a8(ops(), p.view(), x, 1), run_a8(ref(), p.view(), x, 1)) << name(type) << " fill " << fill;
+      }
+    }
+  }
+}
+
+TEST(MatmulA8, ApproximatesTheExactProduct) {
+  for (DType type : kAllTypes) {
+    if (!info(type).quantized) continue;
+    const PackedMatrix p = packed(random_matrix(type, 32, 1024, 5));
+    const std::vector<float> x = random_floats(1024, 6);
+    const auto exact = run_f32(ref(), p.view(), x, 1), rounded = run_a8(ops(), p.view(), x, 1);
+    double error = 0, norm = 0;
+    for (size_t i = 0; i < exact.size(); ++i) {
+      error += std::pow(exact[i] - rounded[i], 2);
+      norm += std::pow(exact[i], 2);
+    }
+    EXPECT_LT(std::sqrt(error / norm), 0.02) << name(type);  // 1/127 of the block's largest, half a step each
+  }
+}
+
+TEST(MatmulF32, AgreesWithDoublePrecision) {
+  for (DType type : kAllTypes)
+    for (int64_t tokens : {1, 2, 5, 11}) {
+      const int64_t cols = info(type).quantized ? 512 : 515;
+      const PackedMatrix p = packed(random_matrix(type, 33, cols, 9));
+      const std::vector<float> x = random_floats(static_cast<size_t>(tokens * cols), 10);
+      const auto y = run_f32(ops(), p.view(), x, tokens);
+      std::vector<float> row(static_cast<size_t>(cols));
+      for (int64_t r = 0; r < 33; ++r) {
+        unpack_row(p.view(), r, row.data());
+        for (int64_t t = 0; t < tokens; ++t) {
+          double sum = 0, magnitude = 0;
+          for (int64_t k = 0; k < cols; ++k) {
+            const double term = double{row[static_cast<size_t>(k)]} * x[static_cast<size_t>(t * cols + k)];
+            sum += term;
+            magnitude += std::fabs(term);
+          }
+          // Bound of a chain of n roundings: n * 2^-24 of the sum of magnitudes; random signs stay far below it.
+          EXPECT_NEAR(y[static_cast<size_t>(t * 48 + r)], sum, 2e-6 * magnitude) << name(type) << " row " << r;
+        }
+      }
+    }
+}
+
+// I1: a token's results do not depend on the tokens computed beside it, nor on how panels are split.
+TEST(Matmul, ATokenDoesNotSeeItsCompany) {
+  for (DType type : kAllTypes) {
+    const PackedMatrix p = packed(random_matrix(type, 48, 512, 21));
+    const std::vector<float> x = random_floats(19 * 512, 22);
+    const bool a8 = info(type).quantized;
+    const auto all = a8 ? run_a8(ops(), p.view(), x, 19) : run_f32(ops(), p.view(), x, 19);
+    const auto all_f32 = run_f32(ops(), p.view(), x, 19);
+    for (size_t t = 0; t < 19; ++t) {
+      const std::vector<float> one(x.begin() + static_cast<long>(t * 512), x.begin() + static_cast<long>((t + 1) * 512));
+      const auto alone = a8 ? run_a8(ops(), p.view(), one, 1) : run_f32(ops(), p.view(), one, 1);
+      EXPECT_EQ(std::memcmp(alone.data(), all.data() + t * 48, 48 * 4), 0) << name(type) << " token " << t;
+      const auto alone_f32 = run_f32(ops(), p.view(), one, 1);
+      EXPECT_EQ(std::memcmp(alone_f32.data(), all_f32.data() + t * 48, 48 * 4), 0) << name(type) << " token " << t;
+    }
+  }
+}
+
+TEST(QuantizeA8, EqualsRef) {
+  std::vector<float> x = random_floats(4096, 31);
+  for (size_t i = 0; i < 64; ++i) x[i] = 0;           // zero blocks
+  for (size_t i = 64; i < 96; ++i) x[i] = 1e-42f;     // subnormal scale
+  for (size_t i = 96; i < 128; ++i) x[i] = 3e38f;     // near the largest float
+  x[130] = std::nanf("");
+  x[170] = -INFINITY;
+  A8Buffer a(1, 4096), b(1, 4096);
+  ops().quantize_a8(x.data(), a.a8, 0);
+  ref().quantize_a8(x.data(), b.a8, 0);
+  EXPECT_EQ(a.q, b.q);
+  EXPECT_EQ(a.sum, b.sum);
+  for (size_t i = 0; i < a.d.size(); ++i) {
+    EXPECT_EQ(std::isnan(a.d[i]), std::isnan(b.d[i])) << i;
+    if (std::isnan(b.d[i])) continue;
+    EXPECT_EQ(a.d[i], b.d[i]) << i;
+  }
+  EXPECT_TRUE(std::isnan(a.d[4]));  // a NaN cannot hide behind rounding
+  EXPECT_TRUE(std::isnan(a.d[5]));  // nor an infinity
+}
+
+}  // namespace
+}  // namespace octavo::kernels

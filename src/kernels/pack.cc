@@ -1,0 +1,279 @@
+#include "kernels/pack.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "base/checked.h"
+#include "kernels/panel_layout.h"
+#include "kernels/panel_reader.h"
+#include "tensor/blocks.h"
+#include "tensor/half.h"
+
+namespace octavo::kernels {
+namespace {
+
+constexpr int kLines = 8;  // lines of 64 bytes in a block of 32 inputs
+
+const PanelLayout& layout(DType type) { return kPanelLayouts[static_cast<size_t>(type)]; }
+
+// ---- One block of 32 inputs of one row: its codes, unsigned and one per byte (q8_0: signed).
+// b is the block's number inside the 256 values of a k-quant.
+
+void nibble_codes(const uint8_t* qs, uint8_t* out) {
+  for (int i = 0; i < 16; ++i) {
+    out[i] = qs[i] & 15;
+    out[16 + i] = qs[i] >> 4;
+  }
+}
+
+void add_fifth_bits(const uint8_t (&qh)[4], uint8_t* out) {
+  for (int i = 0; i < 32; ++i) out[i] |= static_cast<uint8_t>(((qh[i / 8] >> (i % 8)) & 1) << 4);
+}
+
+void codes(const BlockQ4_0& block, int, uint8_t* out) { nibble_codes(block.qs, out); }
+void codes(const BlockQ4_1& block, int, uint8_t* out) { nibble_codes(block.qs, out); }
+
+void codes(const BlockQ5_0& block, int, uint8_t* out) {
+  nibble_codes(block.qs, out);
+  add_fifth_bits(block.qh, out);
+}
+
+void codes(const BlockQ5_1& block, int, uint8_t* out) {
+  nibble_codes(block.qs, out);
+  add_fifth_bits(block.qh, out);
+}
+
+void codes(const BlockQ8_0& block, int, uint8_t* out) { std::memcpy(out, block.qs, 32); }
+
+void codes(const BlockQ2_K& block, int b, uint8_t* out) {
+  for (int i = 0; i < 32; ++i) out[i] = (block.qs[b / 4 * 32 + i] >> (b % 4 * 2)) & 3;
+}
+
+void codes(const BlockQ3_K& block, int b, uint8_t* out) {
+  for (int i = 0; i < 32; ++i)
+    out[i] = static_cast<uint8_t>(((block.qs[b / 4 * 32 + i] >> (b % 4 * 2)) & 3) |
+                                  ((block.hmask[i] >> b) & 1) << 2);
+}
+
+void codes(const BlockQ4_K& block, int b, uint8_t* out) {
+  for (int i = 0; i < 32; ++i) out[i] = (block.qs[b / 2 * 32 + i] >> (b % 2 * 4)) & 15;
+}
+
+void codes(const BlockQ5_K& block, int b, uint8_t* out) {
+  for (int i = 0; i < 32; ++i)
+    out[i] = static_cast<uint8_t>(((block.qs[b / 2 * 32 + i] >> (b % 2 * 4)) & 15) |
+                                  ((block.qh[i] >> b) & 1) << 4);
+}
+
+void codes(const BlockQ6_K& block, int b, uint8_t* out) {
+  const int half = b / 4;
+  const int s = b % 4;
+  for (int i = 0; i < 32; ++i)
+    out[i] = static_cast<uint8_t>(
+        ((block.ql[half * 64 + s % 2 * 32 + i] >> (s / 2 * 4)) & 15) |
+        ((block.qh[half * 32 + i] >> (s * 2)) & 3) << 4);
+}
+
+// ---- The scales of that block, into the panel's arrays at row r.
+
+void put_half(uint8_t* at, int r, uint16_t value) { std::memcpy(at + 2 * r, &value, 2); }
+
+struct ScaleSlots {
+  uint8_t* sub;    // of this block
+  uint8_t* super;  // of this block's 256 inputs
+  int r;
+};
+
+template <class Block>
+void scales(const Block& block, int, ScaleSlots to)
+  requires requires { block.m; }
+{
+  put_half(to.sub, to.r, block.d);
+  put_half(to.sub + 32, to.r, block.m);
+}
+
+template <class Block>
+void scales(const Block& block, int, ScaleSlots to) {
+  put_half(to.sub, to.r, block.d);
+}
+
+template <class Block>
+void scales_k_sub32(const Block& block, int b, ScaleSlots to) {
+  const ScaleMin group = k_scale_min(block.scales, b);
+  to.sub[to.r] = static_cast<uint8_t>(group.scale);
+  to.sub[16 + to.r] = static_cast<uint8_t>(group.min);
+  put_half(to.super, to.r, block.d);
+  put_half(to.super + 32, to.r, block.dmin);
+}
+
+void scales(const BlockQ4_K& block, int b, ScaleSlots to) { scales_k_sub32(block, b, to); }
+void scales(const BlockQ5_K& block, int b, ScaleSlots to) { scales_k_sub32(block, b, to); }
+
+void scales(const BlockQ2_K& block, int b, ScaleSlots to) {
+  for (int half = 0; half < 2; ++half) to.sub[half * 16 + to.r] = block.scales[2 * b + half];
+  put_half(to.super, to.r, block.d);
+  put_half(to.super + 32, to.r, block.dmin);
+}
+
+void scales(const BlockQ3_K& block, int b, ScaleSlots to) {
+  for (int half = 0; half < 2; ++half)
+    to.sub[half * 16 + to.r] = static_cast<uint8_t>(q3_k_scale(block.scales, 2 * b + half));
+  put_half(to.super, to.r, block.d);
+}
+
+void scales(const BlockQ6_K& block, int b, ScaleSlots to) {
+  for (int half = 0; half < 2; ++half)
+    to.sub[half * 16 + to.r] = static_cast<uint8_t>(block.scales[2 * b + half]);
+  put_half(to.super, to.r, block.d);
+}
+
+// ---- Sixteen rows of codes -> planes.
+
+using Lines = std::array<uint8_t, kLines * 64>;
+
+void write_planes(const PanelLayout& l, const Lines& lines, uint8_t* out) {
+  if (l.plane4 < 0 && l.plane2 < 0) {
+    std::memcpy(out, lines.data(), lines.size());
+    return;
+  }
+  if (l.plane4 >= 0)
+    for (int i = 0; i < 256; ++i)
+      out[l.plane4 + i] = static_cast<uint8_t>((lines[i] & 15) | (lines[256 + i] & 15) << 4);
+  if (l.plane2 >= 0)
+    for (int h = 0; h < 2; ++h)
+      for (int i = 0; i < 64; ++i) {
+        int packed = 0;
+        for (int g = 0; g < 4; ++g) packed |= ((lines[(4 * h + g) * 64 + i] >> l.shift2) & 3) << 2 * g;
+        out[l.plane2 + h * 64 + i] = static_cast<uint8_t>(packed);
+      }
+  if (l.plane1 >= 0)
+    for (int i = 0; i < 64; ++i) {
+      int packed = 0;
+      for (int g = 0; g < kLines; ++g) packed |= ((lines[g * 64 + i] >> l.shift1) & 1) << g;
+      out[l.plane1 + i] = static_cast<uint8_t>(packed);
+    }
+}
+
+struct PanelParts {
+  uint8_t* codes;
+  uint8_t* sub;
+  uint8_t* super;
+};
+
+PanelParts parts(DType type, int64_t cols, uint8_t* panel) {
+  const PanelLayout& l = layout(type);
+  const int64_t blocks = cols / kBlock;
+  uint8_t* sub = panel + blocks * l.code_bytes;
+  return {panel, sub, sub + blocks * l.sub_bytes};
+}
+
+template <class Block, int kElements>
+void pack_quantised(DType type, const TensorView& source, int64_t first_row, uint8_t* panel) {
+  const PanelLayout& l = layout(type);
+  const PanelParts to = parts(type, source.cols(), panel);
+  const int rows = static_cast<int>(std::min<int64_t>(kPanelRows, source.rows() - first_row));
+  const size_t bytes_per_row = row_bytes(type, static_cast<size_t>(source.cols()));
+  const std::byte* from = source.data.data() + static_cast<size_t>(first_row) * bytes_per_row;
+  constexpr int kBlocksPer = kElements / kBlock;
+  Lines lines{};
+  for (int64_t b = 0; b < source.cols() / kBlock; ++b) {
+    for (int r = 0; r < rows; ++r) {
+      Block block;
+      std::memcpy(&block, from + r * bytes_per_row + b / kBlocksPer * sizeof(Block), sizeof(Block));
+      std::array<uint8_t, kBlock> row_codes;
+      codes(block, static_cast<int>(b % kBlocksPer), row_codes.data());
+      for (int line = 0; line < kLines; ++line)
+        std::memcpy(lines.data() + 64 * line + 4 * r, row_codes.data() + 4 * line, 4);
+      scales(block, static_cast<int>(b % kBlocksPer),
+             {to.sub + b * l.sub_bytes, to.super + b / kBlocksPer * l.super_bytes, r});
+    }
+    write_planes(l, lines, to.codes + b * l.code_bytes);
+  }
+}
+
+template <class Value>
+void pack_plain(const TensorView& source, int64_t first_row, uint8_t* panel) {
+  const int rows = static_cast<int>(std::min<int64_t>(kPanelRows, source.rows() - first_row));
+  const int64_t cols = source.cols();
+  const std::byte* from = source.data.data() + static_cast<size_t>(first_row * cols) * sizeof(Value);
+  for (int r = 0; r < rows; ++r)
+    for (int64_t k = 0; k < cols; ++k)
+      std::memcpy(panel + (k * kPanelRows + r) * static_cast<int64_t>(sizeof(Value)),
+                  from + static_cast<size_t>(r * cols + k) * sizeof(Value), sizeof(Value));
+}
+
+template <class Value, class Convert>
+void unpack_plain(const uint8_t* panel, int r, int64_t cols, Convert convert, float* out) {
+  for (int64_t k = 0; k < cols; ++k) {
+    Value value;
+    std::memcpy(&value, panel + (k * kPanelRows + r) * static_cast<int64_t>(sizeof(Value)), sizeof(Value));
+    out[k] = convert(value);
+  }
+}
+
+}  // namespace
+
+size_t panel_bytes(DType type, int64_t cols) {
+  const PanelLayout& l = layout(type);
+  if (l.scales == ScaleKind::none) return static_cast<size_t>(cols) * static_cast<size_t>(l.code_bytes);
+  const auto blocks = static_cast<size_t>(cols / kBlock);
+  const size_t used = blocks * static_cast<size_t>(l.code_bytes + l.sub_bytes) +
+                      blocks / 8 * static_cast<size_t>(l.super_bytes);
+  return (used + 63) / 64 * 64;
+}
+
+Result<PackedMatrix> PackedMatrix::allocate(DType type, int64_t rows, int64_t cols) {
+  if (rows < 1 || cols < 1 || cols % info(type).block_elements != 0)
+    return fail(ErrorCode::corrupt_file, fmt::format("a {} matrix cannot have {} rows of {} values", name(type),
+                                                     rows, cols));
+  PackedMatrix matrix;
+  matrix.view_ = {type, rows, cols, panel_bytes(type, cols), nullptr};
+  const auto bytes = checked_mul(static_cast<uint64_t>(matrix.view_.panels()), matrix.view_.panel_bytes);
+  if (!bytes) return fail(ErrorCode::resource_exhausted, fmt::format("a matrix of {} x {} is too large", rows, cols));
+  OCTAVO_TRY(matrix.buffer_, AlignedBuffer::allocate(*bytes));
+  matrix.view_.data = matrix.buffer_.data();
+  return matrix;
+}
+
+void PackedMatrix::pack_panel(int64_t panel, const TensorView& source) {
+  uint8_t* to = buffer_.data() + static_cast<size_t>(panel) * view_.panel_bytes;
+  const int64_t row = panel * kPanelRows;
+  const DType type = view_.type;
+  switch (type) {
+    case DType::f32: return pack_plain<uint32_t>(source, row, to);
+    case DType::f16:
+    case DType::bf16: return pack_plain<uint16_t>(source, row, to);
+    case DType::q4_0: return pack_quantised<BlockQ4_0, 32>(type, source, row, to);
+    case DType::q4_1: return pack_quantised<BlockQ4_1, 32>(type, source, row, to);
+    case DType::q5_0: return pack_quantised<BlockQ5_0, 32>(type, source, row, to);
+    case DType::q5_1: return pack_quantised<BlockQ5_1, 32>(type, source, row, to);
+    case DType::q8_0: return pack_quantised<BlockQ8_0, 32>(type, source, row, to);
+    case DType::q2_k: return pack_quantised<BlockQ2_K, 256>(type, source, row, to);
+    case DType::q3_k: return pack_quantised<BlockQ3_K, 256>(type, source, row, to);
+    case DType::q4_k: return pack_quantised<BlockQ4_K, 256>(type, source, row, to);
+    case DType::q5_k: return pack_quantised<BlockQ5_K, 256>(type, source, row, to);
+    case DType::q6_k: return pack_quantised<BlockQ6_K, 256>(type, source, row, to);
+  }
+}
+
+void unpack_row(const PanelMatrix& w, int64_t row, float* out) {
+  const uint8_t* panel = w.data + static_cast<size_t>(row / kPanelRows) * w.panel_bytes;
+  const int r = static_cast<int>(row % kPanelRows);
+  if (w.type == DType::f32)
+    return unpack_plain<float>(panel, r, w.cols, [](float v) { return v; }, out);
+  if (w.type == DType::f16) return unpack_plain<uint16_t>(panel, r, w.cols, f16_to_f32, out);
+  if (w.type == DType::bf16) return unpack_plain<uint16_t>(panel, r, w.cols, bf16_to_f32, out);
+
+  for (int64_t b = 0; b < w.cols / kBlock; ++b) {
+    const RowBlock block = read_row_block(w, row, b);
+    for (int i = 0; i < kBlock; ++i) {
+      const float product = block.d[i / 16] * static_cast<float>(block.codes[static_cast<size_t>(i)]);
+      *out++ = block.has_min ? product + block.m[i / 16] : product;
+    }
+  }
+}
+
+}  // namespace octavo::kernels

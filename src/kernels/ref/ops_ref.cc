@@ -1,0 +1,191 @@
+// Every operation as its definition, one value at a time: the oracle for the fast paths, and what runs on a machine
+// that has none of their instructions. It shares no code with them but the panel reader of pack.h.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <vector>
+
+#include "kernels/api.h"
+#include "kernels/pack.h"
+#include "kernels/panel_layout.h"
+#include "kernels/panel_reader.h"
+#include "tensor/half.h"
+
+namespace octavo::kernels {
+namespace {
+
+// The float part of a product with int8 activations follows the fast paths' formula to the bit:
+// acc = fma(d * d_x, integer dot, acc), then acc = fma(m, d_x * sum of q, acc) for types with a minimum.
+float a8_dot(const PanelMatrix& w, int64_t row, const A8& x, int64_t t) {
+  const PanelLayout& l = kPanelLayouts[static_cast<size_t>(w.type)];
+  const int parts = l.scales == ScaleKind::k_sub16 || l.scales == ScaleKind::k_sub16_min ? 2 : 1;
+  const int length = kBlock / parts;
+  const int64_t blocks = x.cols / kBlock;
+  float acc = 0;
+  for (int64_t b = 0; b < blocks; ++b) {
+    const RowBlock block = read_row_block(w, row, b);
+    const int8_t* q = x.q + t * x.cols + b * kBlock;
+    for (int part = 0; part < parts; ++part) {
+      int32_t dot = 0;
+      for (int i = part * length; i < (part + 1) * length; ++i) dot += block.codes[i] * q[i];
+      acc = std::fma(block.d[part] * x.d[t * blocks + b], static_cast<float>(dot), acc);
+      const float s = parts == 1 ? x.s[t * blocks + b] : x.s_half[(t * blocks + b) * 2 + part];
+      if (block.has_min) acc = std::fma(block.m[part], s, acc);
+    }
+  }
+  return acc;
+}
+
+void matmul_a8(const PanelMatrix& w, int64_t begin, int64_t end, const A8& x, int64_t tokens, float* y,
+               int64_t y_stride) {
+  for (int64_t row = begin * kPanelRows; row < end * kPanelRows; ++row)
+    for (int64_t t = 0; t < tokens; ++t) y[t * y_stride + row] = a8_dot(w, row, x, t);
+}
+
+void matmul_f32(const PanelMatrix& w, int64_t begin, int64_t end, const float* x, int64_t x_stride, int64_t tokens,
+                float* y, int64_t y_stride) {
+  std::vector<float> weights(static_cast<size_t>(w.cols));
+  for (int64_t row = begin * kPanelRows; row < end * kPanelRows; ++row) {
+    unpack_row(w, row, weights.data());
+    for (int64_t t = 0; t < tokens; ++t) {
+      float sum = 0;
+      for (int64_t k = 0; k < w.cols; ++k) sum += weights[static_cast<size_t>(k)] * x[t * x_stride + k];
+      y[t * y_stride + row] = sum;
+    }
+  }
+}
+
+void quantize_a8(const float* x, const A8& out, int64_t t) {
+  const int64_t blocks = out.cols / kBlock;
+  for (int64_t b = 0; b < blocks; ++b, x += kBlock) {
+    bool finite = true;
+    float amax = 0;
+    for (int i = 0; i < kBlock; ++i) {
+      finite = finite && std::isfinite(x[i]);
+      amax = std::max(amax, std::fabs(x[i]));
+    }
+    const float inverse = amax > 0 ? 127.0f / amax : 0.0f;
+    const float scale = finite && std::isfinite(inverse) ? inverse : 0.0f;
+    int32_t sums[2] = {0, 0};
+    int8_t* q = out.q + t * out.cols + b * kBlock;
+    for (int i = 0; i < kBlock; ++i) {
+      q[i] = finite ? static_cast<int8_t>(std::lrint(x[i] * scale)) : int8_t{0};
+      sums[i / 16] += q[i];
+    }
+    const int64_t at = t * blocks + b;
+    const float d = finite ? amax / 127.0f : std::numeric_limits<float>::quiet_NaN();
+    out.d[at] = d;
+    out.s[at] = d * static_cast<float>(sums[0] + sums[1]);
+    for (int half = 0; half < 2; ++half) {
+      out.s_half[2 * at + half] = d * static_cast<float>(sums[half]);
+      out.sum[2 * at + half] = sums[half];
+    }
+  }
+}
+
+void rms_norm(const float* x, const float* weight, float eps, int64_t n, float* y) {
+  float squares = 0;
+  for (int64_t i = 0; i < n; ++i) squares += x[i] * x[i];
+  const float scale = 1.0f / std::sqrt(squares / static_cast<float>(n) + eps);
+  for (int64_t i = 0; i < n; ++i) y[i] = x[i] * scale * weight[i];
+}
+
+void silu_mul(const float* gate, const float* up, int64_t n, float* y) {
+  for (int64_t i = 0; i < n; ++i) y[i] = gate[i] / (1.0f + std::exp(-gate[i])) * up[i];
+}
+
+void add(float* x, const float* y, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) x[i] += y[i];
+}
+
+void rope(float* x, int heads, int head_dim, int half, bool interleaved, const float* cosines, const float* sines) {
+  for (int h = 0; h < heads; ++h) {
+    for (int i = 0; i < half; ++i) {
+      float& a = x[h * head_dim + (interleaved ? 2 * i : i)];
+      float& b = x[h * head_dim + (interleaved ? 2 * i + 1 : i + half)];
+      const float rotated = a * cosines[i] - b * sines[i];
+      b = b * cosines[i] + a * sines[i];
+      a = rotated;
+    }
+  }
+}
+
+float read_value(KvType type, const uint8_t* at) {
+  if (type == KvType::f32) {
+    float value;
+    std::memcpy(&value, at, 4);
+    return value;
+  }
+  uint16_t half;
+  std::memcpy(&half, at, 2);
+  return type == KvType::f16 ? f16_to_f32(half) : bf16_to_f32(half);
+}
+
+void write_value(KvType type, uint8_t* at, float value) {
+  if (type == KvType::f32) {
+    std::memcpy(at, &value, 4);
+    return;
+  }
+  const uint16_t half = type == KvType::f16 ? f32_to_f16(value) : f32_to_bf16(value);
+  std::memcpy(at, &half, 2);
+}
+
+int element(KvType type) { return type == KvType::f32 ? 4 : 2; }
+
+uint8_t* key_at(const KvLayer& kv, int32_t block, int head, int position, int d) {
+  const int index = (position / 16 * kv.head_dim + d) * 16 + position % 16;
+  return kv.base + static_cast<size_t>(block) * kv.block_stride + static_cast<size_t>(head) * kv.head_stride +
+         static_cast<size_t>(index * element(kv.type));
+}
+
+uint8_t* value_at(const KvLayer& kv, int32_t block, int head, int position, int d) {
+  return kv.base + static_cast<size_t>(block) * kv.block_stride + static_cast<size_t>(head) * kv.head_stride +
+         kv.v_offset + static_cast<size_t>((position * kv.head_dim + d) * element(kv.type));
+}
+
+void store_kv(const KvLayer& kv, int32_t block, int kv_head, int position, const float* k, const float* v) {
+  for (int d = 0; d < kv.head_dim; ++d) {
+    write_value(kv.type, key_at(kv, block, kv_head, position, d), k[d]);
+    write_value(kv.type, value_at(kv, block, kv_head, position, d), v[d]);
+  }
+}
+
+// One query head of one token over positions [0, context): softmax of all scores at once, no parts.
+void attend_row(const AttentionItem& item, const float* q, int context, float* out) {
+  const KvLayer& kv = *item.kv;
+  std::vector<float> weights(static_cast<size_t>(context));
+  float maximum = -std::numeric_limits<float>::infinity();
+  for (int j = 0; j < context; ++j) {
+    float score = 0;
+    for (int d = 0; d < kv.head_dim; ++d)
+      score += q[d] * read_value(kv.type, key_at(kv, item.block_table[j / kv.block_size], item.kv_head,
+                                                 j % kv.block_size, d));
+    weights[static_cast<size_t>(j)] = score * item.scale;
+    maximum = std::max(maximum, score * item.scale);
+  }
+  float sum = 0;
+  for (float& weight : weights) sum += weight = std::exp(weight - maximum);
+  for (int d = 0; d < kv.head_dim; ++d) {
+    float value = 0;
+    for (int j = 0; j < context; ++j)
+      value += weights[static_cast<size_t>(j)] *
+               read_value(kv.type, value_at(kv, item.block_table[j / kv.block_size], item.kv_head,
+                                            j % kv.block_size, d));
+    out[d] = value / sum;
+  }
+}
+
+void attention(const AttentionItem& item) {
+  for (int t = 0; t < item.tokens; ++t)
+    for (int g = 0; g < item.group; ++g)
+      attend_row(item, item.q + t * item.q_stride + g * item.kv->head_dim, item.first_position + t + 1,
+                 item.out + t * item.out_stride + g * item.kv->head_dim);
+}
+
+}  // namespace
+
+extern const Ops kOps_ref;
+const Ops kOps_ref = {"ref", matmul_a8, matmul_f32, quantize_a8, rms_norm, silu_mul, add, rope, store_kv, attention};
+
+}  // namespace octavo::kernels

@@ -1,0 +1,30 @@
+// Zeroed memory aligned to a cache line (64 bytes), from the system page by page: untouched pages cost nothing.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "base/result.h"
+
+namespace octavo {
+
+class AlignedBuffer {
+ public:
+  AlignedBuffer() = default;
+  AlignedBuffer(AlignedBuffer&& other) noexcept;
+  AlignedBuffer& operator=(AlignedBuffer&& other) noexcept;
+  ~AlignedBuffer();
+
+  // resource_exhausted if the system has no such range. bytes may be 0.
+  static Result<AlignedBuffer> allocate(size_t bytes);
+
+  uint8_t* data() { return data_; }
+  const uint8_t* data() const { return data_; }
+  size_t size() const { return size_; }
+
+ private:
+  uint8_t* data_ = nullptr;
+  size_t size_ = 0;
+};
+
+}  // namespace octavo
