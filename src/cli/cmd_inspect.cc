@@ -1,0 +1,151 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cstring>
+
+#include "cli/commands.h"
+#include "cli/json_output.h"
+#include "cli/model_loading.h"
+#include "cli/table.h"
+#include "kv/block_size.h"
+#include "kv/estimator.h"
+#include "model/model_config.h"
+#include "text/utf8.h"
+
+namespace octavo::cli {
+namespace {
+
+constexpr int kBlockSize = 32;  // the default of --block-size
+
+struct KvMemory {
+  int64_t context_length;
+  int64_t bytes_per_token;
+  int64_t bytes_at_full_context;
+};
+
+// Names come from the file and may be anything.
+std::string repaired(std::string_view text) {
+  std::string out;
+  Utf8Repair repair;
+  repair.push(text, out);
+  repair.finish(out);
+  return out;
+}
+
+template <class T>
+T stored(const GgufEntry& entry) {
+  T value;
+  std::memcpy(&value, entry.value.data(), sizeof(T));
+  return value;
+}
+
+Json value_json(const GgufMetadata& file, const GgufEntry& entry) {
+  switch (entry.type) {
+    case GgufType::array: return {{"type", name(entry.element)}, {"length", entry.count}};
+    case GgufType::string: return repaired(file.get_string(entry.key).value_or(""));
+    case GgufType::boolean: return file.get_bool(entry.key).value_or(false);
+    case GgufType::f32: return stored<float>(entry);
+    case GgufType::f64: return stored<double>(entry);
+    case GgufType::i64: return stored<int64_t>(entry);
+    case GgufType::i8:
+    case GgufType::i16:
+    case GgufType::i32: return file.get_i32(entry.key).value_or(0);
+    default: return file.get_u64(entry.key).value_or(0);
+  }
+}
+
+std::vector<int64_t> shape_of(const TensorView& tensor) {
+  return {tensor.shape.begin(), tensor.shape.begin() + tensor.rank};
+}
+
+int64_t weight_bytes(const GgufFile& file) {
+  int64_t bytes = 0;
+  for (const TensorView& tensor : file.tensors()) bytes += static_cast<int64_t>(tensor.data.size());
+  return bytes;
+}
+
+Result<KvMemory> kv_memory(const GgufFile& file) {
+  OCTAVO_TRY(const ModelConfig config, read_model_config(file));
+  OCTAVO_TRY(const KvEstimate one_block, estimate(kv_shape(config), kBlockSize, 1, DType::f16, kBlockSize));
+  OCTAVO_TRY(const KvEstimate full, estimate(kv_shape(config), config.context_length, 1, DType::f16, kBlockSize));
+  return KvMemory{config.context_length, one_block.total_bytes / kBlockSize, full.total_bytes};
+}
+
+Json memory_json(const GgufFile& file) {
+  Json json = {{"weight_bytes", weight_bytes(file)}};
+  const auto kv = kv_memory(file);
+  json["kv_cache_dtype"] = kv ? Json("float16") : Json(nullptr);
+  json["context_length"] = kv ? Json(kv->context_length) : Json(nullptr);
+  json["kv_bytes_per_token"] = kv ? Json(kv->bytes_per_token) : Json(nullptr);
+  json["kv_bytes_at_full_context"] = kv ? Json(kv->bytes_at_full_context) : Json(nullptr);
+  if (!kv) json["why_no_kv"] = kv.error().message;
+  return json;
+}
+
+std::optional<std::string> chat_template(const GgufFile& file) {
+  const auto text = file.find_string("tokenizer.chat_template");
+  if (!text || !*text) return std::nullopt;
+  return repaired(**text);
+}
+
+Json to_json(const GgufFile& file) {
+  Json json = {{"file", repaired(file.file())}, {"gguf_version", file.version()}, {"file_bytes", file.size()}};
+  json["metadata"] = Json::object();
+  for (const GgufEntry& entry : file.metadata()) json["metadata"][repaired(entry.key)] = value_json(file, entry);
+  json["tensors"] = Json::array();
+  for (const TensorView& tensor : file.tensors())
+    json["tensors"].push_back({{"name", repaired(tensor.name)},
+                               {"type", name(tensor.type)},
+                               {"shape", shape_of(tensor)},
+                               {"bytes", tensor.data.size()}});
+  const auto source = chat_template(file);
+  json["chat_template"] = source ? Json(*source) : Json(nullptr);
+  json["memory"] = memory_json(file);
+  return json;
+}
+
+std::string metadata_table(const GgufFile& file) {
+  std::vector<std::vector<std::string>> rows;
+  for (const GgufEntry& entry : file.metadata())
+    rows.push_back({"  " + repaired(entry.key), type_text(entry), entry.type == GgufType::array ? "" : value_text(entry)});
+  return format_table(rows, "lll");
+}
+
+std::string tensor_table(const GgufFile& file) {
+  std::vector<std::vector<std::string>> rows;
+  for (const TensorView& tensor : file.tensors())
+    rows.push_back({"  " + repaired(tensor.name), std::string(name(tensor.type)),
+                    fmt::format("{}", fmt::join(shape_of(tensor), " x ")), fmt::format("{}", tensor.data.size())});
+  return format_table(rows, "llrr");
+}
+
+std::string memory_table(const GgufFile& file) {
+  std::vector<std::vector<std::string>> rows = {{"  weights", human_bytes(weight_bytes(file))}};
+  const auto kv = kv_memory(file);
+  if (!kv) return format_table(rows, "lr") + fmt::format("  KV cache not known: {}\n", kv.error().message);
+  rows.push_back({"  KV cache of one token, float16", human_bytes(kv->bytes_per_token)});
+  rows.push_back({fmt::format("  KV cache of {} tokens, float16", kv->context_length),
+                  human_bytes(kv->bytes_at_full_context)});
+  return format_table(rows, "lr");
+}
+
+std::string to_text(const GgufFile& file) {
+  std::string out = fmt::format("{}: GGUF version {}, {}\n", repaired(file.file()), file.version(),
+                                human_bytes(static_cast<int64_t>(file.size())));
+  out += fmt::format("\nMetadata ({}):\n{}", file.metadata().size(), metadata_table(file));
+  out += fmt::format("\nTensors ({}): name, type, shape (columns first), bytes\n{}", file.tensors().size(),
+                     tensor_table(file));
+  const auto source = chat_template(file);
+  out += source ? fmt::format("\nChat template:\n{}\n", *source) : "\nChat template: none\n";
+  return out + fmt::format("\nMemory:\n{}", memory_table(file));
+}
+
+}  // namespace
+
+Result<void> run_inspect(const Invocation& invocation, Terminal& terminal) {
+  OCTAVO_TRY(const GgufFile file, open_model_file(invocation.positionals[0]));
+  terminal.write(invocation.options.flag("json") ? dump_line(to_json(file), 2) : to_text(file));
+  return {};
+}
+
+}  // namespace octavo::cli

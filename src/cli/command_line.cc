@@ -1,0 +1,190 @@
+#include "cli/command_line.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "formats/quote.h"
+#include "text/utf8.h"
+
+namespace octavo::cli {
+namespace {
+
+template <class... Args>
+tl::unexpected<Error> refuse(fmt::format_string<Args...> text, Args&&... args) {
+  return fail(ErrorCode::invalid_argument, fmt::format(text, std::forward<Args>(args)...));
+}
+
+bool is_flag(std::string_view argument) { return argument.size() > 1 && argument.front() == '-'; }
+bool is_help(std::string_view argument) { return argument == "--help" || argument == "-h"; }
+
+std::string did_you_mean(std::string_view name, std::span<const std::string> candidates) {
+  const std::string_view nearest = nearest_name(name, candidates);
+  return nearest.empty() ? "" : fmt::format("; did you mean {}?", nearest);
+}
+
+// A flag as written: the option it sets, and to what if that is in its name.
+struct FlagMatch {
+  const OptionSpec* spec;
+  std::optional<bool> state;  // of OptionKind::flag
+};
+
+// The arguments of one command, read one after the other.
+class Reader {
+ public:
+  Reader(const CommandSpec& command, std::span<const std::string> arguments)
+      : invocation_{&command, {}, OptionValues(command.command)},
+        arguments_(arguments),
+        specs_(options_of(command.command)) {}
+
+  Result<Invocation> read(const Environment& environment) {
+    while (next_ < arguments_.size()) OCTAVO_CHECK_OK(read_argument(arguments_[next_++]));
+    OCTAVO_CHECK_OK(check_positionals());
+    for (const OptionSpec* spec : specs_) OCTAVO_CHECK_OK(read_variable(*spec, environment));
+    return std::move(invocation_);
+  }
+
+ private:
+  Result<void> read_argument(const std::string& argument) {
+    if (only_positionals_ || !is_flag(argument)) {
+      invocation_.positionals.push_back(argument);
+      return {};
+    }
+    if (argument == "--") {
+      only_positionals_ = true;
+      return {};
+    }
+    const size_t equals = argument.find('=');
+    const std::string flag = argument.substr(0, equals);
+    const std::optional<FlagMatch> match = find(flag);
+    if (!match) return unknown(flag);
+    std::optional<std::string> joined;
+    if (equals != std::string::npos) joined = argument.substr(equals + 1);
+    return match->state ? set_state(flag, *match, joined) : set_value(flag, *match->spec, joined);
+  }
+
+  Result<void> set_state(const std::string& flag, const FlagMatch& match, const std::optional<std::string>& joined) {
+    if (joined) return refuse("{} takes no value; {} is its opposite", flag, opposite_of(match));
+    return add(flag, *match.spec, *match.state);
+  }
+
+  Result<void> set_value(const std::string& flag, const OptionSpec& spec, std::optional<std::string> joined) {
+    if (!joined) {
+      if (next_ == arguments_.size()) return refuse("{} needs a value, {}", flag, spec.metavar);
+      const std::string& value = arguments_[next_];
+      // A forgotten value must not swallow the flag after it.
+      if (find(value.substr(0, value.find('='))) || is_help(value))
+        return refuse("{} needs a value, and {} is a flag; write {}={} if it is meant", flag, value, flag, value);
+      joined = value;
+      ++next_;
+    }
+    OCTAVO_TRY(OptionValue value, parse(spec, *joined, flag));
+    return add(flag, spec, std::move(value));
+  }
+
+  static Result<OptionValue> parse(const OptionSpec& spec, const std::string& text, std::string_view given_as) {
+    if (const auto at = find_invalid_utf8(text))
+      return refuse("{} is {}, which is not UTF-8 at byte {}", given_as, quote(text), *at);
+    return parse_option(spec, text, given_as);
+  }
+
+  Result<void> add(std::string_view flag, const OptionSpec& spec, OptionValue value) {
+    if (!spec.repeatable && invocation_.options.is_given(spec.name))
+      return refuse("{} is given twice; once is enough", flag);
+    invocation_.options.add(spec, std::move(value));
+    return {};
+  }
+
+  Result<void> read_variable(const OptionSpec& spec, const Environment& environment) {
+    if (!spec.has_variable || invocation_.options.is_given(spec.name)) return {};
+    const std::string name = variable_of(spec.name);
+    const std::optional<std::string> text = environment(name);
+    if (!text || text->empty()) return {};
+    OCTAVO_TRY(OptionValue value, parse(spec, *text, name));
+    invocation_.options.add(spec, std::move(value));
+    return {};
+  }
+
+  Result<void> check_positionals() const {
+    const auto expected = invocation_.command->positionals;
+    const std::vector<std::string>& given = invocation_.positionals;
+    for (size_t i = 0; i < expected.size(); ++i) {
+      const std::string_view metavar = expected[i].metavar;
+      const bool is_literal = metavar.front() >= 'a' && metavar.front() <= 'z';
+      if (i >= given.size())
+        return refuse("octavo {} needs {}: {}", invocation_.command->name, metavar, expected[i].help);
+      if (is_literal && given[i] != metavar)
+        return refuse("'octavo {}' has {} in place of {}; allowed: {}", invocation_.command->name, quote(given[i]),
+                      metavar, metavar);
+    }
+    if (given.size() > expected.size())
+      return refuse("octavo {} has no use for the argument {}; text of more than one word needs quotes",
+                    invocation_.command->name, quote(given[expected.size()]));
+    return {};
+  }
+
+  std::optional<FlagMatch> find(std::string_view flag) const {
+    for (const OptionSpec* spec : specs_) {
+      const std::string positive = flag_of(spec->name);
+      const bool is_state = spec->kind == OptionKind::flag;
+      if (flag == positive) return FlagMatch{spec, is_state ? std::optional(true) : std::nullopt};
+      if (is_state && flag == "--no-" + positive.substr(2)) return FlagMatch{spec, false};
+    }
+    return std::nullopt;
+  }
+
+  static std::string opposite_of(const FlagMatch& match) {
+    const std::string positive = flag_of(match.spec->name);
+    return *match.state ? "--no-" + positive.substr(2) : positive;
+  }
+
+  tl::unexpected<Error> unknown(const std::string& flag) const {
+    std::vector<std::string> candidates = {"--help"};
+    for (const OptionSpec* spec : specs_) {
+      candidates.push_back(flag_of(spec->name));
+      if (spec->kind == OptionKind::flag) candidates.push_back("--no-" + candidates.back().substr(2));
+    }
+    const std::string hint = did_you_mean(flag, candidates);
+    return refuse("octavo {} has no flag {}{}", invocation_.command->name, quote(flag),
+                  hint.empty() ? fmt::format("; octavo {} --help lists them", invocation_.command->name) : hint);
+  }
+
+  Invocation invocation_;
+  std::span<const std::string> arguments_;
+  std::vector<const OptionSpec*> specs_;
+  size_t next_ = 0;
+  bool only_positionals_ = false;
+};
+
+const CommandSpec* find_command(std::string_view name) {
+  for (const CommandSpec& command : commands())
+    if (command.name == name) return &command;
+  return nullptr;
+}
+
+tl::unexpected<Error> unknown_command(const std::string& name) {
+  std::vector<std::string> names = {"--help", "--version"};
+  for (const CommandSpec& command : commands())
+    if (!command.hidden) names.emplace_back(command.name);
+  const std::string hint = did_you_mean(name, names);
+  return refuse("octavo has no {} {}{}", is_flag(name) ? "flag" : "command", quote(name),
+                hint.empty() ? "; octavo --help lists the commands" : hint);
+}
+
+}  // namespace
+
+Result<CommandLine> parse_command_line(std::span<const std::string> arguments, const Environment& environment) {
+  if (arguments.empty()) return refuse("octavo needs a command; octavo --help lists them");
+  const std::string& first = arguments.front();
+  if (is_help(first) || first == "help") return HelpRequest{nullptr};
+  if (first == "--version") return VersionRequest{};
+  const CommandSpec* command = find_command(first);
+  if (!command) return unknown_command(first);
+  const std::span<const std::string> rest = arguments.subspan(1);
+  // Help is given whatever else is wrong, unless "--" says that it is a word.
+  if (std::any_of(rest.begin(), std::find(rest.begin(), rest.end(), "--"), is_help)) return HelpRequest{command};
+  OCTAVO_TRY(Invocation invocation, Reader(*command, rest).read(environment));
+  return invocation;
+}
+
+}  // namespace octavo::cli

@@ -1,0 +1,21 @@
+// The commands, one file each. The command line has been checked; each opens what it needs, prints and returns.
+#pragma once
+
+#include "base/result.h"
+#include "cli/command_line.h"
+#include "cli/terminal.h"
+
+namespace octavo::cli {
+
+Result<void> run_generate(const Invocation& invocation, Terminal& terminal);
+Result<void> run_chat(const Invocation& invocation, Terminal& terminal);
+Result<void> run_tokenize(const Invocation& invocation, Terminal& terminal);
+Result<void> run_inspect(const Invocation& invocation, Terminal& terminal);
+Result<void> run_estimate(const Invocation& invocation, Terminal& terminal);
+Result<void> run_perplexity(const Invocation& invocation, Terminal& terminal);
+Result<void> run_bench(const Invocation& invocation, Terminal& terminal);
+
+// The whole program: returns its exit code. An error becomes one line on standard error.
+int run(std::span<const std::string> arguments, const Environment& environment, Terminal& terminal);
+
+}  // namespace octavo::cli

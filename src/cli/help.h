@@ -1,0 +1,14 @@
+// --help and the docs page, written from the tables of cli/options.h.
+#pragma once
+
+#include <string>
+
+#include "cli/options.h"
+
+namespace octavo::cli {
+
+std::string help_text();                            // octavo --help
+std::string help_text(const CommandSpec& command);  // octavo COMMAND --help
+std::string help_markdown();                        // docs/flags.md
+
+}  // namespace octavo::cli

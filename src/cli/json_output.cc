@@ -1,0 +1,81 @@
+#include "cli/json_output.h"
+
+namespace octavo::cli {
+namespace {
+
+Json stop_reason_json(const StopReason& reason) {
+  if (const auto* text = std::get_if<std::string>(&reason)) return *text;
+  if (const auto* id = std::get_if<TokenId>(&reason)) return raw(*id);
+  return nullptr;
+}
+
+Json choice_json(const CompletionOutput& output, bool with_logprobs, const Tokenizer& tokenizer) {
+  Json logprobs = nullptr;
+  if (with_logprobs) {
+    logprobs = Json::array();
+    for (const TokenLogprobs& position : output.logprobs) logprobs.push_back(logprobs_json(position, tokenizer));
+  }
+  return {{"index", output.index},
+          {"text", output.text},
+          {"token_ids", token_ids_json(output.token_ids)},
+          {"logprobs", std::move(logprobs)},
+          {"finish_reason", name(output.finish_reason)},
+          {"stop_reason", stop_reason_json(output.stop_reason)}};
+}
+
+Json prompt_logprobs_json(const RequestOutput& output, const Tokenizer& tokenizer) {
+  Json positions = Json::array();
+  for (const auto& position : output.prompt_logprobs)
+    positions.push_back(position ? logprobs_json(*position, tokenizer) : Json(nullptr));
+  return positions;
+}
+
+Json metrics_json(const RequestMetrics& metrics) {
+  return {{"prefill_s", metrics.prefill_s}, {"decode_s", metrics.decode_s}, {"decode_steps", metrics.decode_steps}};
+}
+
+Json usage_json(const RequestOutput& output) {
+  size_t completion_tokens = 0;
+  for (const CompletionOutput& choice : output.outputs) completion_tokens += choice.token_ids.size();
+  return {{"prompt_tokens", output.prompt_token_ids.size()},
+          {"completion_tokens", completion_tokens},
+          {"total_tokens", output.prompt_token_ids.size() + completion_tokens}};
+}
+
+}  // namespace
+
+Json token_ids_json(const std::vector<TokenId>& ids) {
+  Json array = Json::array();
+  for (const TokenId id : ids) array.push_back(raw(id));
+  return array;
+}
+
+Json logprobs_json(const TokenLogprobs& position, const Tokenizer& tokenizer) {
+  Json object = Json::object();
+  for (const LogprobEntry& entry : position.entries)
+    object[std::to_string(raw(entry.id))] = {
+        {"logprob", entry.logprob},
+        {"rank", entry.rank},
+        {"decoded_token", tokenizer.decode(std::vector{entry.id}, /*skip_special=*/false)}};
+  return object;
+}
+
+Json request_json(const RequestOutput& output, const ShownOutput& shown, const Tokenizer& tokenizer) {
+  Json json;
+  json["prompt"] = shown.prompt ? Json(*shown.prompt) : Json(nullptr);
+  json["prompt_token_ids"] = token_ids_json(output.prompt_token_ids);
+  json["prompt_logprobs"] = shown.prompt_logprobs ? prompt_logprobs_json(output, tokenizer) : Json(nullptr);
+  json["outputs"] = Json::array();
+  for (const CompletionOutput& choice : output.outputs)
+    json["outputs"].push_back(choice_json(choice, shown.logprobs, tokenizer));
+  json["seed"] = output.seed;
+  json["usage"] = usage_json(output);
+  json["metrics"] = metrics_json(output.metrics);
+  return json;
+}
+
+std::string dump_line(const Json& json, int indent) {
+  return json.dump(indent, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace octavo::cli

@@ -1,0 +1,25 @@
+// Opens what a command needs of a model, no more, and shows progress.
+#pragma once
+
+#include <string>
+
+#include "base/result.h"
+#include "cli/terminal.h"
+#include "engine/load.h"
+#include "formats/gguf.h"
+#include "text/tokenizer.h"
+
+namespace octavo::cli {
+
+// MODEL as the user wrote it: a path or a short name.
+Result<GgufFile> open_model_file(const std::string& model);
+Result<Tokenizer> load_tokenizer(const GgufFile& file);
+
+// Loads with progress on a terminal, and says so if only the slow path can run on this machine. options.model is the
+// model as the user wrote it.
+Result<LoadedEngine> load_with_progress(EngineOptions options, Terminal& terminal);
+
+// A prefill's progress on a terminal, for prompts long enough to wait for.
+PrefillSink prefill_progress(Terminal& terminal);
+
+}  // namespace octavo::cli

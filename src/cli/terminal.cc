@@ -1,0 +1,84 @@
+#include "cli/terminal.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+namespace octavo::cli {
+namespace {
+
+constexpr std::string_view kReplacement = "\xEF\xBF\xBD";  // U+FFFD
+constexpr std::string_view kEraseLine = "\r\x1b[K";
+
+// Returns 0 or errno.
+int write_all(int file, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(file, bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return errno;
+    bytes.remove_prefix(static_cast<size_t>(written));
+  }
+  return 0;
+}
+
+bool is_c0(char c) { return (static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\t') || c == 0x7F; }
+
+// U+0080 to U+009F: C2, then 80 to 9F.
+bool is_c1(std::string_view text, size_t at) {
+  return text[at] == '\xC2' && at + 1 < text.size() && static_cast<unsigned char>(text[at + 1]) < 0xA0;
+}
+
+}  // namespace
+
+std::string without_controls(std::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  for (size_t i = 0; i < text.size(); ++i) {
+    const bool c1 = is_c1(text, i);
+    if (c1 || is_c0(text[i])) out += kReplacement;
+    else out += text[i];
+    if (c1) ++i;
+  }
+  return out;
+}
+
+Terminal::Terminal()
+    : input_is_terminal_(isatty(STDIN_FILENO)),
+      output_is_terminal_(isatty(STDOUT_FILENO)),
+      error_is_terminal_(isatty(STDERR_FILENO)) {}
+
+void Terminal::write(std::string_view text) {
+  clear_progress();
+  if (text.empty() || write_error_ != 0) return;
+  write_error_ = output_is_terminal_ ? write_all(STDOUT_FILENO, without_controls(text)) : write_all(STDOUT_FILENO, text);
+}
+
+Result<void> Terminal::status() const {
+  if (write_error_ == 0 || write_error_ == EPIPE) return {};
+  return fail(ErrorCode::io_error, fmt::format("standard output cannot be written: {}", std::strerror(write_error_)));
+}
+
+void Terminal::say(std::string_view line) {
+  clear_progress();
+  write_all(STDERR_FILENO, (error_is_terminal_ ? without_controls(line) : std::string(line)) + "\n");
+}
+
+void Terminal::remark(std::string_view line) {
+  if (error_is_terminal_) say(line);
+}
+
+void Terminal::progress(std::string_view line) {
+  if (!error_is_terminal_) return;
+  has_progress_ = true;
+  write_all(STDERR_FILENO, fmt::format("{}{}", kEraseLine, line));
+}
+
+void Terminal::clear_progress() {
+  if (!has_progress_) return;
+  has_progress_ = false;
+  write_all(STDERR_FILENO, kEraseLine);
+}
+
+}  // namespace octavo::cli

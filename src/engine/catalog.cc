@@ -1,0 +1,80 @@
+#include "engine/catalog.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <filesystem>
+#include <vector>
+
+namespace octavo {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::array kCatalog = {
+    CatalogEntry{"smollm2-135m", "smollm2-135m-q4_1.gguf", 0.2, 0.9},
+};
+
+std::vector<std::string> files_in(const std::string& folder) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(folder, error))
+    if (entry.path().extension() == ".gguf") names.push_back(entry.path().filename().string());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+bool is_file(const std::string& path) {
+  std::error_code error;
+  return fs::exists(path, error);
+}
+
+tl::unexpected<Error> not_there(std::string_view model, const std::string& folder) {
+  std::vector<std::string_view> known;
+  for (const CatalogEntry& entry : kCatalog) known.push_back(entry.name);
+  const std::vector<std::string> files = files_in(folder);
+  return fail(ErrorCode::not_found,
+              fmt::format("no model '{}': it is neither a file nor a known name ({}). {} holds {}; scripts/fetch-model "
+                          "NAME fetches a known one",
+                          model, fmt::join(known, ", "), folder,
+                          files.empty() ? "no models" : fmt::format("{}", fmt::join(files, ", "))));
+}
+
+}  // namespace
+
+std::span<const CatalogEntry> catalog() { return kCatalog; }
+
+const CatalogEntry* find_in_catalog(std::string_view path) {
+  const std::string file = fs::path(path).filename().string();
+  for (const CatalogEntry& entry : kCatalog)
+    if (entry.file == file) return &entry;
+  return nullptr;
+}
+
+std::string models_folder() {
+  const char* cache = std::getenv("XDG_CACHE_HOME");
+  const char* home = std::getenv("HOME");
+  const std::string root = cache && *cache ? cache : std::string(home ? home : "") + "/.cache";
+  return root + "/octavo/models";
+}
+
+Result<std::string> resolve_model(std::string_view model) {
+  const std::string path(model);
+  if (is_file(path)) return path;
+  const std::string folder = models_folder();
+  for (const CatalogEntry& entry : kCatalog)
+    if (entry.name == model) {
+      const std::string file = fmt::format("{}/{}", folder, entry.file);
+      if (is_file(file)) return file;
+      return fail(ErrorCode::not_found, fmt::format("model '{}' is not in {}; scripts/fetch-model {} fetches it", model,
+                                                    folder, model));
+    }
+  const std::string file = fmt::format("{}/{}", folder, model);
+  if (!model.empty() && model.find('/') == std::string_view::npos && is_file(file)) return file;
+  return not_there(model, folder);
+}
+
+}  // namespace octavo

@@ -1,0 +1,86 @@
+#include "engine/load.h"
+
+#include <fmt/format.h>
+
+#include "formats/gguf.h"
+#include "formats/gguf_tokenizer.h"
+#include "kernels/isa.h"
+#include "kv/block_size.h"
+
+namespace octavo {
+namespace {
+
+constexpr int kMaxThreads = 1024;
+
+Result<ComputeType> compute_type(const std::string& dtype) {
+  if (dtype == "auto") return ComputeType::automatic;
+  if (dtype == "float32") return ComputeType::float32;
+  return fail(ErrorCode::invalid_argument, fmt::format("dtype is '{}'; it may be auto or float32", dtype));
+}
+
+Result<DType> kv_cache_type(const std::string& name, ComputeType compute) {
+  if (name == "auto") return compute == ComputeType::float32 ? DType::f32 : DType::f16;
+  if (name == "float32") return DType::f32;
+  if (name == "float16") return DType::f16;
+  if (name == "bfloat16") return DType::bf16;
+  return fail(ErrorCode::invalid_argument,
+              fmt::format("kv_cache_dtype is '{}'; it may be auto, float32, float16 or bfloat16", name));
+}
+
+Result<int> thread_count(int asked) {
+  if (asked < 0 || asked > kMaxThreads)
+    return fail(ErrorCode::invalid_argument, fmt::format("threads is {}; it must be 0 (all cores) to {}", asked,
+                                                         kMaxThreads));
+  return asked == 0 ? available_cores() : asked;
+}
+
+Result<TransformerOptions> transformer_options(const EngineOptions& options, const ModelConfig& config) {
+  TransformerOptions out;
+  OCTAVO_TRY(out.dtype, compute_type(options.dtype));
+  OCTAVO_TRY(out.kv_cache_dtype, kv_cache_type(options.kv_cache_dtype, out.dtype));
+  OCTAVO_CHECK_OK(check_block_size(options.block_size));
+  out.block_size = options.block_size;
+  // Address space for whole contexts; the system gives memory as blocks are written.
+  const int64_t blocks = blocks_for(config.context_length, options.block_size) * options.max_num_seqs;
+  if (blocks > BlockPool::kMaxBlocks)
+    return fail(ErrorCode::resource_exhausted, fmt::format("{} sequences of {} tokens need more than {} KV blocks",
+                                                           options.max_num_seqs, config.context_length,
+                                                           BlockPool::kMaxBlocks));
+  out.num_blocks = static_cast<int>(blocks);
+  out.max_num_batched_tokens = options.max_num_batched_tokens;
+  return out;
+}
+
+void load_chat_template(LoadedEngine& engine) {
+  if (engine.tokenizer->chat_template().empty()) return;
+  auto parsed = ChatTemplate::parse(engine.tokenizer->chat_template());
+  if (parsed) engine.chat_template = std::move(*parsed);
+  else engine.chat_template_error = parsed.error();
+}
+
+}  // namespace
+
+Result<LoadedEngine> load_engine(const EngineOptions& options) {
+  LoadedEngine engine;
+  OCTAVO_TRY(const kernels::Ops* ops, kernels::select_isa_from_environment());
+  OCTAVO_TRY(const int threads, thread_count(options.threads));
+  OCTAVO_TRY(const GgufFile file, GgufFile::open(options.model));
+  OCTAVO_TRY(engine.config, read_model_config(file));
+  OCTAVO_TRY(const TransformerOptions model_options, transformer_options(options, engine.config));
+  OCTAVO_TRY(TokenizerSpec spec, read_tokenizer_spec(file));
+  OCTAVO_TRY(Tokenizer tokenizer, Tokenizer::create(std::move(spec)));
+  engine.tokenizer = std::make_unique<Tokenizer>(std::move(tokenizer));
+  load_chat_template(engine);
+
+  engine.pool = std::make_unique<ThreadPool>(threads);
+  OCTAVO_TRY(ModelWeights weights, load_weights(file, engine.config, *engine.pool, options.on_progress));
+  engine.weight_bytes = weights.bytes();
+  OCTAVO_TRY(engine.model, Transformer::create(engine.config, std::move(weights), *ops, *engine.pool, model_options));
+  OCTAVO_TRY(engine.generator, Generator::create(*engine.model, *engine.tokenizer, {.kv_cache = options.kv_cache}));
+  engine.kv_bytes = engine.model->kv_bytes();
+  engine.activation_bytes = engine.model->activation_bytes();
+  engine.isa = ops->isa;
+  return engine;
+}
+
+}  // namespace octavo

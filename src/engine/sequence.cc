@@ -1,0 +1,74 @@
+#include "engine/sequence.h"
+
+#include <algorithm>
+
+namespace octavo {
+
+std::string_view name(FinishReason reason) {
+  switch (reason) {
+    case FinishReason::stop: return "stop";
+    case FinishReason::length: return "length";
+    case FinishReason::abort: return "abort";
+  }
+  return "";
+}
+
+Sequence::Sequence(int index, const SamplingParams& params, const Tokenizer& tokenizer, BlockTable table,
+                   int max_tokens)
+    : params_(params),
+      tokenizer_(tokenizer),
+      table_(std::move(table)),
+      detokenizer_(tokenizer, params.skip_special_tokens),
+      stream_(params.stop, params.include_stop_str_in_output),
+      max_tokens_(max_tokens) {
+  output_.index = index;
+}
+
+std::string Sequence::commit(Sample sample) {
+  output_.token_ids.push_back(sample.token);
+  if (sample.logprobs) output_.logprobs.push_back(std::move(*sample.logprobs));
+
+  const bool end_of_answer = !params_.ignore_eos && tokenizer_.is_eog(sample.token);
+  if (end_of_answer || is_stop_token(sample.token)) {
+    std::string text;
+    if (params_.include_stop_str_in_output) text = add_text(detokenizer_.push(sample.token));
+    if (finished_) return text;
+    return text + finish(FinishReason::stop, end_of_answer ? StopReason{} : StopReason{sample.token});
+  }
+  std::string text = add_text(detokenizer_.push(sample.token));
+  if (!finished_ && static_cast<int>(tokens().size()) >= max_tokens_) text += finish(FinishReason::length, {});
+  return text;
+}
+
+std::string Sequence::end(FinishReason reason) { return finish(reason, {}); }
+
+bool Sequence::is_stop_token(TokenId token) const {
+  return std::find(params_.stop_token_ids.begin(), params_.stop_token_ids.end(), token) !=
+         params_.stop_token_ids.end();
+}
+
+// Stop strings count from the min_tokens-th token on.
+std::string Sequence::add_text(std::string_view text) {
+  const bool armed = static_cast<int>(tokens().size()) >= params_.min_tokens;
+  std::string shown = armed ? stream_.push(text) : stream_.pass(text);
+  if (stream_.stopped()) {
+    finished_ = true;
+    output_.finish_reason = FinishReason::stop;
+    output_.stop_reason = *stream_.stopped();
+  }
+  output_.text += shown;
+  return shown;
+}
+
+std::string Sequence::finish(FinishReason reason, StopReason why) {
+  std::string rest = add_text(detokenizer_.finish());
+  if (finished_) return rest;  // the very last bytes completed a stop string
+  finished_ = true;
+  output_.finish_reason = reason;
+  output_.stop_reason = std::move(why);
+  std::string held = stream_.finish();
+  output_.text += held;
+  return rest + held;
+}
+
+}  // namespace octavo

@@ -1,0 +1,48 @@
+// One choice of a request while it runs, and commit: the one place where a drawn token becomes part of an answer.
+#pragma once
+
+#include <string>
+
+#include "core/sampling_params.h"
+#include "engine/outputs.h"
+#include "engine/text_stream.h"
+#include "kv/block_table.h"
+#include "sampling/sampler.h"
+#include "text/detokenizer.h"
+
+namespace octavo {
+
+class Sequence {
+ public:
+  // max_tokens: tokens this choice may have at most, by the request and by the context.
+  Sequence(int index, const SamplingParams& params, const Tokenizer& tokenizer, BlockTable table, int max_tokens);
+
+  // Takes one token: logprobs, end tokens, text, stop strings, length. Returns the text that may now be shown.
+  // REQUIRES: !finished().
+  std::string commit(Sample sample);
+
+  // Ends the answer from outside; returns the text that was held back.
+  std::string end(FinishReason reason);
+
+  bool finished() const { return finished_; }
+  const std::vector<TokenId>& tokens() const { return output_.token_ids; }
+  int index() const { return output_.index; }
+  BlockTable& table() { return table_; }
+  CompletionOutput take_output() { return std::move(output_); }
+
+ private:
+  bool is_stop_token(TokenId token) const;
+  std::string add_text(std::string_view text);
+  std::string finish(FinishReason reason, StopReason why);
+
+  const SamplingParams& params_;
+  const Tokenizer& tokenizer_;
+  BlockTable table_;
+  CompletionOutput output_;
+  Detokenizer detokenizer_;
+  TextStream stream_;
+  int max_tokens_;
+  bool finished_ = false;
+};
+
+}  // namespace octavo

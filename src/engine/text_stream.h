@@ -1,0 +1,39 @@
+// The text of one answer as a stream of bytes that is never taken back: a possible beginning of a stop string is held
+// until it is clear what it is. Concatenated, the parts are the whole text, however the pieces were cut.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace octavo {
+
+class TextStream {
+ public:
+  // stops: none is empty. If include_stop, the text ends with the stop string, else before it.
+  TextStream(std::vector<std::string> stops, bool include_stop)
+      : stops_(std::move(stops)), include_stop_(include_stop) {}
+
+  // Takes new text and returns what may be shown. The stop string that is complete first ends the stream; of two that
+  // end at the same byte, the longer. REQUIRES: !stopped().
+  std::string push(std::string_view text);
+
+  // Shows text without looking for stop strings in it.
+  std::string pass(std::string_view text);
+
+  // What was held back, when nothing more comes.
+  std::string finish();
+
+  const std::optional<std::string>& stopped() const { return stopped_; }
+
+ private:
+  size_t held_back() const;
+
+  std::vector<std::string> stops_;
+  bool include_stop_;
+  std::string pending_;
+  std::optional<std::string> stopped_;
+};
+
+}  // namespace octavo

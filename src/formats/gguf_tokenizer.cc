@@ -1,0 +1,116 @@
+#include "formats/gguf_tokenizer.h"
+
+#include <fmt/format.h>
+
+#include <limits>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace octavo {
+namespace {
+
+constexpr std::string_view kTokens = "tokenizer.ggml.tokens";
+constexpr std::string_view kScores = "tokenizer.ggml.scores";
+constexpr std::string_view kTypes = "tokenizer.ggml.token_type";
+constexpr std::string_view kMerges = "tokenizer.ggml.merges";
+
+// REQUIRES: the file has the key, as an array.
+Result<void> check_length(const GgufMetadata& file, std::string_view key, size_t tokens) {
+  const GgufEntry& entry = *file.find(key);
+  if (entry.count == tokens) return {};
+  return file.error(
+      entry, fmt::format("has {} elements, but '{}' has {}: one per token is expected", entry.count,
+                         kTokens, tokens));
+}
+
+Result<std::string> optional_text(const GgufMetadata& file, std::string_view key) {
+  OCTAVO_TRY(const auto text, file.find_string(key));
+  return std::string(text.value_or(std::string_view()));
+}
+
+Result<StringTable> read_tokens(const GgufMetadata& file) {
+  OCTAVO_TRY(StringTable tokens, file.get_strings(kTokens));
+  const GgufEntry& entry = *file.find(kTokens);
+  if (tokens.empty()) return file.error(entry, "is empty; a vocabulary is needed");
+  if (tokens.size() > static_cast<size_t>(std::numeric_limits<int32_t>::max()))
+    return file.error(entry, fmt::format("has {} tokens, more than ids can number", tokens.size()),
+                      ErrorCode::unsupported);
+  return tokens;
+}
+
+Result<std::vector<float>> read_scores(const GgufMetadata& file, size_t tokens) {
+  if (!file.find(kScores)) return std::vector<float>();
+  OCTAVO_TRY(auto scores, file.get_f32s(kScores));
+  OCTAVO_CHECK_OK(check_length(file, kScores, tokens));
+  return scores;
+}
+
+bool is_token_type(int32_t value) {
+  return value >= static_cast<int32_t>(TokenType::normal) &&
+         value <= static_cast<int32_t>(TokenType::byte);
+}
+
+Result<std::vector<TokenType>> read_types(const GgufMetadata& file, size_t tokens) {
+  if (!file.find(kTypes)) return std::vector<TokenType>();
+  OCTAVO_TRY(const auto values, file.get_i32s(kTypes));
+  OCTAVO_CHECK_OK(check_length(file, kTypes, tokens));
+  std::vector<TokenType> types;
+  types.reserve(values.size());
+  for (const int32_t value : values) {
+    if (!is_token_type(value))
+      return file.error(
+          *file.find(kTypes),
+          fmt::format("gives token {} the unknown type {}; known are 1 to 6", types.size(), value),
+          ErrorCode::unsupported);
+    types.push_back(static_cast<TokenType>(value));
+  }
+  return types;
+}
+
+Result<StringTable> read_merges(const GgufMetadata& file) {
+  if (!file.find(kMerges)) return StringTable();
+  return file.get_strings(kMerges);
+}
+
+Result<std::optional<TokenId>> read_id(const GgufMetadata& file, std::string_view key,
+                                       size_t tokens) {
+  OCTAVO_TRY(const auto id, file.find_u64(key));
+  if (!id) return std::optional<TokenId>();
+  if (*id < tokens) return TokenId{static_cast<int32_t>(*id)};
+  return file.error(*file.find(key),
+                    fmt::format("is {}, but the vocabulary has {} tokens", *id, tokens));
+}
+
+Result<void> read_ids(const GgufMetadata& file, TokenizerSpec& spec) {
+  const size_t tokens = spec.tokens.size();
+  OCTAVO_TRY(spec.bos, read_id(file, "tokenizer.ggml.bos_token_id", tokens));
+  OCTAVO_TRY(spec.eos, read_id(file, "tokenizer.ggml.eos_token_id", tokens));
+  OCTAVO_TRY(spec.eot, read_id(file, "tokenizer.ggml.eot_token_id", tokens));
+  OCTAVO_TRY(spec.unknown, read_id(file, "tokenizer.ggml.unknown_token_id", tokens));
+  OCTAVO_TRY(spec.padding, read_id(file, "tokenizer.ggml.padding_token_id", tokens));
+  OCTAVO_TRY(const auto end_of_message, read_id(file, "tokenizer.ggml.eom_token_id", tokens));
+  if (end_of_message) spec.extra_eog.push_back(*end_of_message);
+  return {};
+}
+
+}  // namespace
+
+Result<TokenizerSpec> read_tokenizer_spec(const GgufMetadata& file) {
+  TokenizerSpec spec;
+  OCTAVO_TRY(const std::string_view model, file.get_string("tokenizer.ggml.model"));
+  spec.model = model;
+  OCTAVO_TRY(spec.pre, optional_text(file, "tokenizer.ggml.pre"));
+  OCTAVO_TRY(spec.tokens, read_tokens(file));
+  OCTAVO_TRY(spec.scores, read_scores(file, spec.tokens.size()));
+  OCTAVO_TRY(spec.types, read_types(file, spec.tokens.size()));
+  OCTAVO_TRY(spec.merges, read_merges(file));
+  OCTAVO_CHECK_OK(read_ids(file, spec));
+  OCTAVO_TRY(spec.add_bos, file.find_bool("tokenizer.ggml.add_bos_token"));
+  OCTAVO_TRY(spec.add_eos, file.find_bool("tokenizer.ggml.add_eos_token"));
+  OCTAVO_TRY(spec.add_space_prefix, file.find_bool("tokenizer.ggml.add_space_prefix"));
+  OCTAVO_TRY(spec.chat_template, optional_text(file, "tokenizer.chat_template"));
+  return spec;
+}
+
+}  // namespace octavo

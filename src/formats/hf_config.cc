@@ -1,0 +1,238 @@
+#include "formats/hf_config.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "base/file_map.h"
+#include "formats/quote.h"
+
+namespace octavo {
+namespace {
+
+using nlohmann::json;
+
+constexpr size_t kMaxBytes = size_t{1} << 20;  // real ones have a few thousand
+constexpr int kMaxDepth = 32;
+constexpr int64_t kMaxLayers = 10000;
+constexpr int64_t kMaxNumber =
+    int64_t{1} << 31;  // products of four such numbers are checked by who makes them
+
+// One object of the configuration, with its place for messages ("text_config.").
+class Section {
+ public:
+  Section(const json& object, std::string file, std::string prefix)
+      : object_(object), file_(std::move(file)), prefix_(std::move(prefix)) {}
+
+  // nullptr if the field is absent or null: Hugging Face treats both alike.
+  const json* find(const char* field) const {
+    const auto it = object_.find(field);
+    return it == object_.end() || it->is_null() ? nullptr : &*it;
+  }
+
+  tl::unexpected<Error> error(std::string_view field, std::string_view why,
+                              ErrorCode code = ErrorCode::corrupt_file) const {
+    return fail(code, fmt::format("{}: field '{}{}' {}", file_, prefix_, field, why));
+  }
+
+  Result<std::optional<int64_t>> find_number(const char* field, int64_t least = 1,
+                                             int64_t limit = kMaxNumber) const {
+    const json* value = find(field);
+    if (!value) return std::optional<int64_t>();
+    // An unsigned number above int64 becomes negative here and is refused as well.
+    const int64_t number = value->is_number_integer() ? value->get<int64_t>() : -1;
+    if (number >= least && number <= limit) return number;
+    return error(field, fmt::format("is not an integer from {} to {}", least, limit));
+  }
+
+  Result<int64_t> number(const char* field, int64_t limit = kMaxNumber) const {
+    OCTAVO_TRY(const auto value, find_number(field, 1, limit));
+    if (!value) return error(field, "is missing");
+    return *value;
+  }
+
+  Result<std::optional<bool>> find_bool(const char* field) const {
+    const json* value = find(field);
+    if (!value) return std::optional<bool>();
+    if (!value->is_boolean()) return error(field, "is not true or false");
+    return value->get<bool>();
+  }
+
+  Result<std::optional<std::string>> find_string(const char* field) const {
+    const json* value = find(field);
+    if (!value) return std::optional<std::string>();
+    if (!value->is_string()) return error(field, "is not a string");
+    return value->get<std::string>();
+  }
+
+  const std::string& file() const { return file_; }
+
+ private:
+  const json& object_;
+  std::string file_;
+  std::string prefix_;
+};
+
+Result<json> parse_json(std::string_view text, const std::string& name) {
+  if (text.size() > kMaxBytes)
+    return fail(ErrorCode::unsupported, fmt::format("{}: has {} bytes, above the limit of {}", name,
+                                                    text.size(), kMaxBytes));
+  int deepest = 0;
+  // Values below the limit are dropped while parsing, so that none is ever kept.
+  const auto within_depth = [&](int depth, json::parse_event_t, json&) {
+    deepest = std::max(deepest, depth);
+    return depth <= kMaxDepth;
+  };
+  json root = json::parse(text, within_depth, /*allow_exceptions=*/false);
+  if (deepest > kMaxDepth)
+    return fail(ErrorCode::unsupported,
+                fmt::format("{}: is nested deeper than {} levels", name, kMaxDepth));
+  if (!root.is_object())
+    return fail(ErrorCode::corrupt_file, fmt::format("{}: is not a JSON object", name));
+  return root;
+}
+
+Result<std::optional<DType>> read_dtype(const Section& section) {
+  const char* field = section.find("dtype") ? "dtype" : "torch_dtype";
+  OCTAVO_TRY(const auto text, section.find_string(field));
+  if (!text) return std::optional<DType>();
+  if (*text == "float32") return DType::f32;
+  if (*text == "float16") return DType::f16;
+  if (*text == "bfloat16") return DType::bf16;
+  return section.error(field,
+                       fmt::format("is {}; known are float32, float16 and bfloat16", quote(*text)),
+                       ErrorCode::unsupported);
+}
+
+Result<int64_t> layer_window(const Section& section, const json& type,
+                             std::optional<int64_t> window) {
+  if (type == "full_attention") return 0;
+  if (type != "sliding_attention")
+    return section.error("layer_types",
+                         fmt::format("has the layer type {}; known are 'full_attention' and "
+                                     "'sliding_attention'",
+                                     quote(type.is_string() ? type.get<std::string>() : "?")),
+                         ErrorCode::unsupported);
+  if (!window) return section.error("sliding_window", "is missing, but 'layer_types' needs it");
+  return *window;
+}
+
+Result<std::vector<int64_t>> windows_by_type(const Section& section, const json& types,
+                                             int64_t layers, std::optional<int64_t> window) {
+  if (!types.is_array() || types.size() != static_cast<size_t>(layers))
+    return section.error("layer_types", fmt::format("is not a list of {} layers", layers));
+  std::vector<int64_t> windows;
+  for (const json& type : types) {
+    OCTAVO_TRY(windows.emplace_back(), layer_window(section, type, window));
+  }
+  return windows;
+}
+
+// Families whose configuration class assumes a pattern or a switch when the file has none.
+struct Family {
+  std::string_view model_type;
+  int64_t pattern;  // every N-th layer is global; 0: no pattern
+  bool window_off;  // use_sliding_window defaults to false
+};
+
+constexpr std::array kFamilies = {
+    Family{"gemma2", 2, false},   Family{"gemma3", 6, false},  Family{"gemma3_text", 6, false},
+    Family{"cohere2", 4, false},  Family{"gpt_oss", 2, false}, Family{"qwen2", 0, true},
+    Family{"qwen2_moe", 0, true}, Family{"qwen3", 0, true},    Family{"qwen3_moe", 0, true},
+};
+
+Family family_of(std::string_view model_type) {
+  const auto it = std::find_if(kFamilies.begin(), kFamilies.end(),
+                               [&](const Family& f) { return f.model_type == model_type; });
+  return it == kFamilies.end() ? Family{model_type, 0, false} : *it;
+}
+
+Result<int64_t> read_pattern(const Section& section, const Family& family) {
+  OCTAVO_TRY(const auto pattern, section.find_number("sliding_window_pattern"));
+  if (pattern) return *pattern;
+  OCTAVO_TRY(const auto private_pattern, section.find_number("_sliding_window_pattern"));
+  return private_pattern.value_or(family.pattern);
+}
+
+// With use_sliding_window, the first max_window_layers layers are global.
+Result<int64_t> first_windowed_layer(const Section& section, std::optional<bool> use_window) {
+  if (!use_window) return 0;
+  OCTAVO_TRY(const auto first, section.find_number("max_window_layers", 0));
+  if (first) return *first;
+  return section.error("max_window_layers", "is missing, but 'use_sliding_window' needs it");
+}
+
+Result<std::vector<int64_t>> read_windows(const Section& section, const HfConfig& config) {
+  const int64_t layers = config.num_hidden_layers;
+  OCTAVO_TRY(const auto window, section.find_number("sliding_window"));
+  if (const json* types = section.find("layer_types"))
+    return windows_by_type(section, *types, layers, window);
+
+  const Family family = family_of(config.model_type);
+  OCTAVO_TRY(const auto use_window, section.find_bool("use_sliding_window"));
+  std::vector<int64_t> windows(static_cast<size_t>(layers), 0);
+  if (!window || !use_window.value_or(!family.window_off)) return windows;
+  OCTAVO_TRY(const int64_t pattern, read_pattern(section, family));
+  OCTAVO_TRY(const int64_t first, first_windowed_layer(section, use_window));
+  for (int64_t i = first; i < layers; ++i) {
+    const bool global = pattern > 0 && (i + 1) % pattern == 0;
+    if (!global) windows[static_cast<size_t>(i)] = *window;
+  }
+  return windows;
+}
+
+Result<void> read_heads(const Section& section, HfConfig& config) {
+  OCTAVO_TRY(config.hidden_size, section.number("hidden_size"));
+  OCTAVO_TRY(config.num_attention_heads, section.number("num_attention_heads"));
+  OCTAVO_TRY(const auto kv_heads, section.find_number("num_key_value_heads"));
+  OCTAVO_TRY(const auto head_dim, section.find_number("head_dim"));
+  config.num_key_value_heads = kv_heads.value_or(config.num_attention_heads);
+  config.head_dim = head_dim.value_or(config.hidden_size / config.num_attention_heads);
+  if (config.num_attention_heads % config.num_key_value_heads != 0)
+    return section.error("num_key_value_heads",
+                         fmt::format("is {}, which does not divide the {} attention heads",
+                                     config.num_key_value_heads, config.num_attention_heads));
+  if (!head_dim && config.hidden_size % config.num_attention_heads != 0)
+    return section.error(
+        "head_dim", fmt::format("is missing, and hidden_size {} is no multiple of the {} heads",
+                                config.hidden_size, config.num_attention_heads));
+  return {};
+}
+
+Result<HfConfig> read_section(const Section& section) {
+  HfConfig config;
+  OCTAVO_TRY(const auto model_type, section.find_string("model_type"));
+  config.model_type = model_type.value_or("");
+  OCTAVO_TRY(config.num_hidden_layers, section.number("num_hidden_layers", kMaxLayers));
+  OCTAVO_CHECK_OK(read_heads(section, config));
+  OCTAVO_TRY(config.max_position_embeddings, section.find_number("max_position_embeddings"));
+  OCTAVO_TRY(config.vocab_size, section.find_number("vocab_size"));
+  OCTAVO_TRY(config.dtype, read_dtype(section));
+  OCTAVO_TRY(config.windows, read_windows(section, config));
+  return config;
+}
+
+}  // namespace
+
+Result<HfConfig> parse_hf_config(std::string_view text, const std::string& name) {
+  OCTAVO_TRY(const json root, parse_json(text, name));
+  const Section outer(root, name, "");
+  const json* nested = outer.find("text_config");
+  if (!nested) return read_section(outer);
+  if (!nested->is_object()) return outer.error("text_config", "is not an object");
+  OCTAVO_TRY(HfConfig config, read_section(Section(*nested, name, "text_config.")));
+  if (config.dtype) return config;
+  OCTAVO_TRY(config.dtype, read_dtype(outer));  // often given for all parts at once
+  return config;
+}
+
+Result<HfConfig> read_hf_config(const std::string& path) {
+  OCTAVO_TRY(const FileMap map, FileMap::open(path));
+  const auto bytes = map.bytes();
+  return parse_hf_config({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, path);
+}
+
+}  // namespace octavo

@@ -1,0 +1,25 @@
+// The tokens of one step: of several sequences, laid flat, end to end.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "core/ids.h"
+
+namespace octavo {
+
+// Consecutive tokens of one sequence in the batch. Its blocks hold, or get from this step, the K and V of every position
+// up to the last token here.
+struct BatchSequence {
+  int first_row = 0;               // of its tokens in ForwardBatch::tokens
+  int num_tokens = 0;
+  int first_position = 0;          // in the sequence
+  std::span<const BlockId> block_table;  // covers positions [0, first_position + num_tokens)
+};
+
+struct ForwardBatch {
+  std::span<const TokenId> tokens;
+  std::span<const BatchSequence> sequences;  // in order of first_row, covering all tokens
+};
+
+}  // namespace octavo

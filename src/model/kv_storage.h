@@ -1,0 +1,30 @@
+// The memory of the KV cache: all blocks of all layers, laid out by KvLayout. Which block belongs to whom is kv/'s business.
+#pragma once
+
+#include "base/result.h"
+#include "core/ids.h"
+#include "kernels/api.h"
+#include "kv/kv_layout.h"
+#include "tensor/aligned_buffer.h"
+
+namespace octavo {
+
+class KvStorage {
+ public:
+  // Address space for num_blocks blocks; the system gives memory as blocks are first written.
+  static Result<KvStorage> allocate(const KvLayout& layout, int num_blocks);
+
+  kernels::KvLayer layer(int index);
+  void copy_block(BlockId from, BlockId to);
+  int num_blocks() const { return num_blocks_; }
+  size_t bytes() const { return memory_.size(); }
+
+ private:
+  uint8_t* layer_base(int index);
+
+  KvLayout layout_;
+  int num_blocks_ = 0;
+  AlignedBuffer memory_;
+};
+
+}  // namespace octavo

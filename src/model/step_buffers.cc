@@ -1,0 +1,51 @@
+#include "model/step_buffers.h"
+
+#include <algorithm>
+
+namespace octavo {
+namespace {
+
+// Hands out 64-byte aligned parts of one range; with no base it only measures.
+class Carver {
+ public:
+  explicit Carver(uint8_t* base) : base_(base) {}
+
+  template <class T>
+  void take(T*& out, int64_t count) {
+    if (base_) out = reinterpret_cast<T*>(base_ + used_);
+    used_ += (static_cast<size_t>(count) * sizeof(T) + 63) / 64 * 64;
+  }
+  size_t used() const { return used_; }
+
+ private:
+  uint8_t* base_;
+  size_t used_ = 0;
+};
+
+size_t carve(StepBuffers& b, const StepShape& s, uint8_t* base) {
+  Carver c(base);
+  const int64_t n = s.tokens;
+  for (float** hidden : {&b.residual, &b.normed, &b.projected}) c.take(*hidden, n * s.hidden);
+  for (float** query : {&b.q, &b.attended}) c.take(*query, n * s.q_dim);
+  for (float** key : {&b.k, &b.v}) c.take(*key, n * s.kv_dim);
+  for (float** inner : {&b.gate, &b.up}) c.take(*inner, n * s.intermediate);
+  for (float** angle : {&b.cosines, &b.sines}) c.take(*angle, n * s.rope_pairs);
+  const int64_t widest = std::max({s.hidden, s.q_dim, s.intermediate});
+  c.take(b.rounded.q, n * widest);
+  c.take(b.rounded.d, n * widest / 32 + n);
+  c.take(b.rounded.s, n * widest / 32 + n);
+  c.take(b.rounded.s_half, n * widest / 16);
+  c.take(b.rounded.sum, n * widest / 16);
+  return c.used();
+}
+
+}  // namespace
+
+Result<StepBuffers> StepBuffers::allocate(const StepShape& shape) {
+  StepBuffers buffers;
+  OCTAVO_TRY(buffers.memory, AlignedBuffer::allocate(carve(buffers, shape, nullptr)));
+  carve(buffers, shape, buffers.memory.data());
+  return buffers;
+}
+
+}  // namespace octavo

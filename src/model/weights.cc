@@ -1,0 +1,129 @@
+#include "model/weights.h"
+
+#include <fmt/format.h>
+
+#include <string>
+#include <unordered_set>
+
+#include "tensor/dequant.h"
+
+namespace octavo {
+namespace {
+
+class WeightLoader {
+ public:
+  WeightLoader(const GgufFile& file, ThreadPool& pool, const std::function<void(double)>& progress)
+      : file_(file), pool_(pool), progress_(progress) {}
+
+  Result<kernels::PackedMatrix> matrix(const std::string& name, int64_t rows, int64_t cols) {
+    OCTAVO_TRY(const TensorView* tensor, find(name, 2, cols, rows));
+    OCTAVO_TRY(kernels::PackedMatrix packed, kernels::PackedMatrix::allocate(tensor->type, rows, cols));
+    pool_.parallel_for(packed.view().panels(), [&](int64_t begin, int64_t end) {
+      for (int64_t panel = begin; panel < end; ++panel) packed.pack_panel(panel, *tensor);
+    });
+    done(*tensor);
+    return packed;
+  }
+
+  Result<std::vector<float>> vector(const std::string& name, int64_t size) {
+    OCTAVO_TRY(const TensorView* tensor, find(name, 1, size, 1));
+    std::vector<float> values(static_cast<size_t>(size));
+    dequantize_row(tensor->type, tensor->data.data(), values.data(), size);
+    done(*tensor);
+    return values;
+  }
+
+  Result<Linear> linear(const std::string& name, int64_t rows, int64_t cols, bool bias) {
+    Linear out;
+    OCTAVO_TRY(out.weight, matrix(name + ".weight", rows, cols));
+    if (bias) {
+      OCTAVO_TRY(out.bias, vector(name + ".bias", rows));
+      out.bias.resize(static_cast<size_t>(out.weight.view().panels() * kernels::kPanelRows));
+    }
+    return out;
+  }
+
+  // Every tensor must have had its use: one more may mean another model than the description says.
+  Result<void> check_all_used() const {
+    for (const TensorView& tensor : file_.tensors())
+      if (!used_.contains(tensor.name) && tensor.name != "rope_freqs.weight")
+        return fail(ErrorCode::unsupported,
+                    fmt::format("{}: tensor '{}' is not part of this architecture as this program knows it",
+                                file_.file(), tensor.name));
+    return {};
+  }
+
+ private:
+  Result<const TensorView*> find(const std::string& name, int rank, int64_t cols, int64_t rows) {
+    const TensorView* tensor = file_.find_tensor(name);
+    if (!tensor) return fail(ErrorCode::corrupt_file, fmt::format("{}: tensor '{}' is missing", file_.file(), name));
+    const bool shape_ok = tensor->cols() == cols && tensor->shape[1] == rows && tensor->shape[2] * tensor->shape[3] == 1;
+    if (!shape_ok)
+      return fail(ErrorCode::corrupt_file,
+                  fmt::format("{}: tensor '{}' has shape [{}, {}, {}, {}]; [{}, {}] is expected", file_.file(), name,
+                              tensor->shape[0], tensor->shape[1], tensor->shape[2], tensor->shape[3], cols, rows));
+    if (rank == 1 && info(tensor->type).quantized)
+      return fail(ErrorCode::unsupported, fmt::format("{}: vector '{}' is quantised", file_.file(), name));
+    used_.insert(name);
+    return tensor;
+  }
+
+  void done(const TensorView& tensor) {
+    bytes_ += tensor.data.size();
+    file_.drop(tensor);
+    if (progress_) progress_(static_cast<double>(bytes_) / static_cast<double>(file_.size()));
+  }
+
+  const GgufFile& file_;
+  ThreadPool& pool_;
+  const std::function<void(double)>& progress_;
+  std::unordered_set<std::string> used_;
+  uint64_t bytes_ = 0;
+};
+
+Result<LayerWeights> load_layer(WeightLoader& loader, const ModelConfig& c, int index) {
+  const auto name = [index](std::string_view part) { return fmt::format("blk.{}.{}", index, part); };
+  const int64_t q_dim = int64_t{c.num_heads} * c.head_dim;
+  const int64_t kv_dim = int64_t{c.num_kv_heads} * c.head_dim;
+  const bool bias = c.architecture->qkv_bias;
+  LayerWeights layer;
+  OCTAVO_TRY(layer.attention_norm, loader.vector(name("attn_norm.weight"), c.hidden_size));
+  OCTAVO_TRY(layer.q, loader.linear(name("attn_q"), q_dim, c.hidden_size, bias));
+  OCTAVO_TRY(layer.k, loader.linear(name("attn_k"), kv_dim, c.hidden_size, bias));
+  OCTAVO_TRY(layer.v, loader.linear(name("attn_v"), kv_dim, c.hidden_size, bias));
+  OCTAVO_TRY(layer.o, loader.linear(name("attn_output"), c.hidden_size, q_dim, false));
+  OCTAVO_TRY(layer.ffn_norm, loader.vector(name("ffn_norm.weight"), c.hidden_size));
+  OCTAVO_TRY(layer.gate, loader.linear(name("ffn_gate"), c.intermediate_size, c.hidden_size, false));
+  OCTAVO_TRY(layer.up, loader.linear(name("ffn_up"), c.intermediate_size, c.hidden_size, false));
+  OCTAVO_TRY(layer.down, loader.linear(name("ffn_down"), c.hidden_size, c.intermediate_size, false));
+  return layer;
+}
+
+}  // namespace
+
+size_t ModelWeights::bytes() const {
+  size_t total = embedding.bytes() + head.bytes();
+  for (const LayerWeights& layer : layers)
+    for (const Linear* linear : {&layer.q, &layer.k, &layer.v, &layer.o, &layer.gate, &layer.up, &layer.down})
+      total += linear->weight.bytes();
+  return total;
+}
+
+Result<ModelWeights> load_weights(const GgufFile& file, const ModelConfig& config, ThreadPool& pool,
+                                  const std::function<void(double)>& progress) {
+  WeightLoader loader(file, pool, progress);
+  ModelWeights weights;
+  OCTAVO_TRY(weights.embedding, loader.matrix("token_embd.weight", config.vocab_size, config.hidden_size));
+  if (!config.tied_head) {
+    OCTAVO_TRY(weights.head, loader.matrix("output.weight", config.vocab_size, config.hidden_size));
+  }
+  OCTAVO_TRY(weights.final_norm, loader.vector("output_norm.weight", config.hidden_size));
+  for (int i = 0; i < config.num_layers; ++i) {
+    OCTAVO_TRY(LayerWeights layer, load_layer(loader, config, i));
+    weights.layers.push_back(std::move(layer));
+  }
+  OCTAVO_CHECK_OK(loader.check_all_used());
+  return weights;
+}
+
+}  // namespace octavo

@@ -1,0 +1,42 @@
+// The weights of a model in memory: matrices as panels, vectors as floats. Made once from a file, then read-only.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "base/result.h"
+#include "base/thread_pool.h"
+#include "formats/gguf.h"
+#include "kernels/pack.h"
+#include "model/model_config.h"
+
+namespace octavo {
+
+struct Linear {  // y = W x + b
+  kernels::PackedMatrix weight;
+  std::vector<float> bias;  // empty: none; else padded to whole panels
+};
+
+struct LayerWeights {
+  std::vector<float> attention_norm;
+  Linear q, k, v, o;
+  std::vector<float> ffn_norm;
+  Linear gate, up, down;
+};
+
+struct ModelWeights {
+  kernels::PackedMatrix embedding;
+  kernels::PackedMatrix head;  // empty if tied
+  std::vector<float> final_norm;
+  std::vector<LayerWeights> layers;
+
+  const kernels::PackedMatrix& output_head() const { return head.empty() ? embedding : head; }
+  size_t bytes() const;  // of all panels
+};
+
+// Repacks every tensor, in parallel, and gives the file's pages back as it goes. progress gets 0..1 and may be empty.
+// Errors: corrupt_file (a tensor is missing or misshapen), unsupported (a tensor that the description has no use for).
+Result<ModelWeights> load_weights(const GgufFile& file, const ModelConfig& config, ThreadPool& pool,
+                                  const std::function<void(double)>& progress);
+
+}  // namespace octavo

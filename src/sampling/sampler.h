@@ -1,0 +1,82 @@
+// One row of logits in, one token out. The order of operations is fixed:
+//   check for NaN and infinity; logprobs from the untouched row; logit_bias; repetition, frequency
+//   and presence penalty; min_tokens; then either the largest logit (temperature 0, ties to the
+//   lower id), or temperature, min_p, top_k, top_p and a draw.
+// The draw inverts the cumulative distribution over the kept tokens, most probable first (ties:
+// lower id first), at uniform(seed, choice, position). Equal inputs give the equal token, whatever
+// else is in the batch.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "base/result.h"
+#include "core/ids.h"
+#include "core/sampling_params.h"
+#include "sampling/logits.h"
+#include "sampling/logprobs.h"
+
+namespace octavo {
+
+// The whole sequence so far. Stateless on purpose: after preemption or a cache hit nothing has to
+// be rebuilt.
+struct TokenHistory {
+  std::span<const TokenId> prompt;
+  std::span<const TokenId> generated;
+
+  // Of the token that comes next; keys the draw.
+  uint64_t position() const { return prompt.size() + generated.size(); }
+};
+
+struct SampleRequest {
+  const SamplingParams& params;  // validated; params.seed is not read
+  uint64_t seed;                 // params.seed, or a fresh one chosen once for the request
+  uint32_t choice = 0;           // index of the answer among params.n
+  TokenHistory history;
+  std::span<const TokenId> eog;  // end an answer; barred by min_tokens like params.stop_token_ids
+};
+
+struct Sample {
+  TokenId token;
+  std::optional<TokenLogprobs> logprobs;  // where params.logprobs asks for them
+};
+
+// Holds buffers only, no state between calls. One per thread.
+class Sampler {
+ public:
+  // Only ids below `num_tokens` (the tokenizer's size) are produced or listed; rows may be longer
+  // (padding).
+  explicit Sampler(int num_tokens);
+
+  // Errors: numeric_error for a bad row, or if min_tokens bars every token that has a finite logit;
+  // invalid_argument if the row is too short or an id of the history, the bias or the barred ids is
+  // no token.
+  Result<Sample> sample(std::span<const float> logits, const SampleRequest& request);
+
+ private:
+  struct Candidate {
+    float logit;
+    int32_t id;
+  };
+  class Descending;
+
+  Result<void> check_ids(const SampleRequest& request) const;
+  void apply_bias(const SamplingParams& params);
+  void apply_penalties(const SamplingParams& params, const TokenHistory& history);
+  void count_tokens(const TokenHistory& history);
+  void bar_end_of_answer(const SampleRequest& request);
+  Result<TokenId> choose(const SampleRequest& request);
+  void keep_candidates(double largest, const SamplingParams& params);
+  void keep_top_k(size_t k);
+  TokenId draw(double largest, const SamplingParams& params, double u);
+
+  int num_tokens_;
+  std::vector<float> logits_;  // the row, adjusted
+  std::vector<Candidate> candidates_, scratch_;
+  std::vector<int32_t> generated_count_;  // per token; kUnseen outside apply_penalties()
+  std::vector<int32_t> seen_;             // tokens of prompt and answer, each once
+};
+
+}  // namespace octavo

@@ -1,0 +1,28 @@
+#include "text/detokenizer.h"
+
+namespace octavo {
+
+void Detokenizer::append(TokenId id, std::string& out) {
+  if (skip_special_ && tokenizer_->is_control(id)) return;
+  const std::string piece = tokenizer_->piece(id);
+  std::string_view bytes = piece;
+  if (strip_ && !bytes.empty() && !tokenizer_->is_control(id)) {
+    if (tokenizer_->adds_space_prefix() && bytes.front() == ' ') bytes.remove_prefix(1);
+    strip_ = false;
+  }
+  repair_.push(bytes, out);
+}
+
+std::string Detokenizer::push(TokenId id) {
+  std::string out;
+  append(id, out);
+  return out;
+}
+
+std::string Detokenizer::finish() {
+  std::string out;
+  repair_.finish(out);
+  return out;
+}
+
+}  // namespace octavo

@@ -1,0 +1,34 @@
+// Tokens to text one at a time, for streaming: no character is ever split, and what is ready is
+// released at once.
+#pragma once
+
+#include <string>
+
+#include "core/ids.h"
+#include "text/tokenizer.h"
+#include "text/utf8.h"
+
+namespace octavo {
+
+// The outputs of push() and finish() together equal Tokenizer::decode() of the same tokens and
+// options.
+class Detokenizer {
+ public:
+  // The tokenizer must outlive this.
+  Detokenizer(const Tokenizer& tokenizer, bool skip_special, SpacePrefix prefix = SpacePrefix::keep)
+      : tokenizer_(&tokenizer), skip_special_(skip_special), strip_(prefix == SpacePrefix::strip) {}
+
+  std::string push(TokenId id);
+  std::string finish();  // what is left of an unfinished character, as one U+FFFD
+
+ private:
+  void append(TokenId id, std::string& out);
+  friend class Tokenizer;
+
+  const Tokenizer* tokenizer_;
+  bool skip_special_;
+  bool strip_;  // still looking for the first text
+  Utf8Repair repair_;
+};
+
+}  // namespace octavo

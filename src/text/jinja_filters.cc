@@ -1,0 +1,147 @@
+#include "text/jinja_filters.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "text/jinja_operators.h"
+#include "text/jinja_print.h"
+#include "text/jinja_strings.h"
+
+namespace octavo::jinja {
+namespace {
+
+// The input as str() gives it, changed by `change`.
+template <class Change>
+Result<Value> change_text(const Call& call, Change change) {
+  OCTAVO_TRY(const Text text, to_text(call.context, call.self));
+  OCTAVO_CHECK_OK(call.context.handle_bytes(text.size()));
+  return call.context.text(change(text));
+}
+
+Result<Value> do_upper(const Call& call) {
+  return change_text(call, [](const Text& text) { return change_case(text, Case::upper); });
+}
+Result<Value> do_lower(const Call& call) {
+  return change_text(call, [](const Text& text) { return change_case(text, Case::lower); });
+}
+Result<Value> do_title(const Call& call) { return change_text(call, title_words); }
+Result<Value> do_capitalize(const Call& call) { return change_text(call, capitalize); }
+
+// Templates are rendered without escaping, so marking text as safe changes nothing.
+Result<Value> do_string(const Call& call) {
+  return change_text(call, [](const Text& text) { return text; });
+}
+
+Result<Value> do_trim(const Call& call) {
+  if (!call.arguments.given(0))
+    return change_text(call, [](const Text& text) { return strip(text, Side::both, {}); });
+  OCTAVO_TRY(const Text* chars, text_argument(call, 0));
+  OCTAVO_TRY(const Text text, to_text(call.context, call.self));
+  OCTAVO_CHECK_OK(call.context.handle_bytes(text.size() * (1 + chars->size())));
+  return call.context.text(strip(text, Side::both, chars->bytes()));
+}
+
+Result<Value> do_replace(const Call& call) {
+  OCTAVO_TRY(const Text text, to_text(call.context, call.self));
+  OCTAVO_TRY(const Text from, to_text(call.context, *call.arguments[0]));
+  OCTAVO_TRY(const Text to, to_text(call.context, *call.arguments[1]));
+  OCTAVO_TRY(const int64_t limit, integer_or(call, 2, -1));
+  return replace_text(call.context, text, from, to, limit);
+}
+
+Result<Text> spaces(Context& context, int64_t count) {
+  if (count > static_cast<int64_t>(kMaxStringBytes))
+    return context.exceeded(fmt::format("a string of more than {} bytes", kMaxStringBytes));
+  return Text(std::string(static_cast<size_t>(std::max<int64_t>(count, 0)), ' '), true);
+}
+
+// A number of spaces, or the text itself; `otherwise` spaces if not given.
+Result<Text> indent_argument(const Call& call, size_t parameter, int64_t otherwise) {
+  const Value* value = call.arguments[parameter];
+  if (value && as_text(*value)) return *as_text(*value);
+  OCTAVO_TRY(const int64_t count, integer_or(call, parameter, otherwise));
+  return spaces(call.context, count);
+}
+
+Result<Value> do_indent(const Call& call) {
+  const Text* text = as_text(call.self);
+  if (!text)
+    return call.context.error(fmt::format("a {} cannot be indented", type_name(call.self)));
+  OCTAVO_TRY(const Text indent, indent_argument(call, 0, 4));
+  const bool first = boolean_or(call, 1, false);
+  const bool blank = boolean_or(call, 2, false);
+  Text input = *text;
+  input.append("\n", !text->has_content());  // the reference does so: a trailing newline is kept
+  Text result;
+  bool is_first = true;
+  for (const Text& line : split_lines(input, false)) {
+    if (!is_first) result.append("\n", !text->has_content());
+    if (is_first ? first : blank || !line.empty())
+      OCTAVO_CHECK_OK(call.context.append(result, indent));
+    OCTAVO_CHECK_OK(call.context.append(result, line));
+    is_first = false;
+  }
+  return call.context.text(std::move(result));
+}
+
+// The two strings of `separators`, a list or tuple.
+Result<void> read_separators(const Call& call, const Value& value, JsonStyle& style) {
+  const Sequence* pair = as_sequence(value);
+  const Text* item = pair && pair->items.size() == 2 ? as_text(pair->items[0]) : nullptr;
+  const Text* key = item ? as_text(pair->items[1]) : nullptr;
+  if (!key) return call.context.error("'separators' of tojson must be two strings");
+  style.item_separator = item->bytes();
+  style.key_separator = key->bytes();
+  style.is_content |= item->has_content() || key->has_content();
+  return {};
+}
+
+Result<Value> do_tojson(const Call& call) {
+  JsonStyle style;
+  style.ascii_only = boolean_or(call, 0, false);
+  style.sort_keys = boolean_or(call, 3, false);
+  if (call.arguments.given(1)) {
+    OCTAVO_TRY(const Text indent, indent_argument(call, 1, 0));
+    style.indent = std::string(indent.bytes());
+    style.is_content |= indent.has_content();
+    style.item_separator = ",";
+  }
+  if (call.arguments.given(2)) OCTAVO_CHECK_OK(read_separators(call, *call.arguments[2], style));
+  OCTAVO_TRY(Text json, to_json(call.context, call.self, style));
+  return call.context.text(std::move(json));
+}
+
+Result<Value> do_default(const Call& call) {
+  const bool missing =
+      is<Undefined>(call.self) || (boolean_or(call, 1, false) && !truthy(call.self));
+  if (!missing) return call.self;
+  return call.arguments[0] ? *call.arguments[0] : call.context.text("", true);
+}
+
+constexpr Function kTextFilters[] = {
+    {"capitalize", "", 0, do_capitalize},
+    {"d", "default_value boolean", 0, do_default},
+    {"default", "default_value boolean", 0, do_default},
+    {"indent", "width first blank", 0, do_indent},
+    {"lower", "", 0, do_lower},
+    {"replace", "old new count", 2, do_replace},
+    {"safe", "", 0, do_string},
+    {"string", "", 0, do_string},
+    {"title", "", 0, do_title},
+    {"tojson", "ensure_ascii indent separators sort_keys", 0, do_tojson},
+    {"trim", "chars", 0, do_trim},
+    {"upper", "", 0, do_upper},
+};
+
+}  // namespace
+
+std::span<const Function> text_filters() { return kTextFilters; }
+
+const Function* find_filter(std::string_view name) {
+  for (const auto table : {text_filters(), number_filters(), sequence_filters()})
+    if (const Function* found = find_function(table, name)) return found;
+  return nullptr;
+}
+
+}  // namespace octavo::jinja

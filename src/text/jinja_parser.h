@@ -1,0 +1,15 @@
+// Tokens into a tree. What this interpreter does not know is refused here, by name and line.
+#pragma once
+
+#include <string_view>
+
+#include "base/result.h"
+#include "text/jinja_ast.h"
+
+namespace octavo::jinja {
+
+// template_error: not Jinja; unsupported: Jinja, but not done here (or not known to the reference
+// either); resource_exhausted: kMaxSourceBytes, kMaxParseDepth, kMaxExpressionDepth.
+Result<Body> parse_template(std::string_view source, std::string_view name);
+
+}  // namespace octavo::jinja

@@ -1,0 +1,111 @@
+// Text to tokens and back, for one model. Immutable: any number of threads may use it at once.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "core/ids.h"
+#include "core/tokenizer_spec.h"
+#include "text/merge.h"
+#include "text/text_span.h"
+#include "text/token_matcher.h"
+#include "text/token_model.h"
+#include "text/vocabulary.h"
+
+namespace octavo {
+
+// The longest text that one call of encode() takes. A run of one letter of this length needs under
+// 1 GiB of memory.
+constexpr size_t kMaxTextBytes = size_t{16} << 20;
+
+// SentencePiece models of the Llama 2 kind put a space before the text; when a whole text is
+// decoded it may be stripped.
+enum class SpacePrefix { keep, strip };
+
+class Tokenizer {
+ public:
+  // Checks all of the spec. An unknown tokenizer model or pre-tokenizer is refused, with the names
+  // that are known. Tokens that begin or end a sequence (bos, eos, eot, extra_eog) count as control
+  // tokens whatever their type says.
+  static Result<Tokenizer> create(TokenizerSpec spec);
+
+  struct EncodeOptions {
+    bool parse_special = false;  // recognise control tokens that are spelled out in the text
+    bool add_special =
+        false;  // add BOS and EOS if the file asks for it and they are not already there
+  };
+  // Text that is not UTF-8 is refused with the byte's offset, too long text with the limit.
+  Result<std::vector<TokenId>> encode(std::string_view text, EncodeOptions options) const;
+  Result<std::vector<TokenId>> encode(std::string_view text, EncodeOptions options,
+                                      EncodeStats& stats) const;
+
+  // A rendered chat. Control tokens are recognised only where they lie wholly inside template text;
+  // the ordinary text around them is encoded as one run across the borders of spans (I11). Nothing
+  // is added.
+  Result<std::vector<TokenId>> encode(std::span<const TextSpan> spans) const;
+
+  // The bytes of a token, perhaps only part of a character. A control token gives its spelling, an
+  // id outside the vocabulary nothing.
+  std::string piece(TokenId id) const;
+
+  // Valid UTF-8 always: bytes that are no character become U+FFFD.
+  std::string decode(std::span<const TokenId> ids, bool skip_special,
+                     SpacePrefix prefix = SpacePrefix::keep) const;
+
+  size_t vocab_size() const { return vocabulary_->size(); }
+  bool contains(TokenId id) const { return vocabulary_->contains(id); }
+  bool is_control(TokenId id) const { return contains(id) && vocabulary_->is_control(id); }
+  bool is_eog(TokenId id) const;  // ends an answer: eos, eot or one of extra_eog
+
+  // The control token with this spelling.
+  std::optional<TokenId> find_control(std::string_view spelling) const;
+
+  std::optional<TokenId> bos() const { return facts_.bos; }
+  std::optional<TokenId> eos() const { return facts_.eos; }
+  std::optional<TokenId> eot() const { return facts_.eot; }
+  std::optional<TokenId> unknown() const { return facts_.unknown; }
+  std::optional<TokenId> padding() const { return facts_.padding; }
+  const std::vector<TokenId>& eog() const { return facts_.eog; }  // ascending
+  bool adds_bos() const { return facts_.adds_bos; }
+  bool adds_eos() const { return facts_.adds_eos; }
+  bool adds_space_prefix() const { return facts_.adds_space_prefix; }
+  const std::string& model() const { return facts_.model; }
+  const std::string& pretokenizer() const { return facts_.pre; }
+  const std::string& chat_template() const { return facts_.chat_template; }
+
+ private:
+  struct Facts {
+    std::string model, pre, chat_template;
+    std::optional<TokenId> bos, eos, eot, unknown, padding;
+    std::vector<TokenId> eog;
+    bool adds_bos, adds_eos, adds_space_prefix;
+  };
+  // A part of the text in which control tokens are recognised.
+  struct Region {
+    size_t begin, end;
+  };
+
+  Tokenizer(std::unique_ptr<const Vocabulary> vocabulary, std::unique_ptr<const TokenModel> model,
+            TokenMatcher control, Facts facts);
+  static Facts take_facts(TokenizerSpec& spec, bool default_adds_bos);
+  static Result<std::unique_ptr<const TokenModel>> create_model(const TokenizerSpec& spec,
+                                                                const Vocabulary& vocabulary,
+                                                                bool& adds_bos);
+  Result<std::vector<TokenId>> encode_regions(std::string_view text,
+                                              std::span<const Region> regions,
+                                              EncodeStats& stats) const;
+  void add_special(std::vector<TokenId>& ids) const;
+
+  std::unique_ptr<const Vocabulary> vocabulary_;  // at a fixed address: the model refers to it
+  std::unique_ptr<const TokenModel> model_;
+  TokenMatcher control_;
+  Facts facts_;
+};
+
+}  // namespace octavo
