@@ -55,20 +55,29 @@ function(octavo_folder name)
   endif()
 endfunction()
 
-# octavo_test(NAME [PER_ISA] SOURCES ... DEPS ...): a GoogleTest program, run once per instruction set if PER_ISA.
+# octavo_test(NAME [PER_ISA|FAST_ISAS] SOURCES ... DEPS ...): a GoogleTest program, run once per instruction set if
+# PER_ISA; FAST_ISAS leaves out ref, which would take minutes on a real model, unless the machine has nothing else.
 function(octavo_test name)
-  cmake_parse_arguments(arg "PER_ISA" "" "SOURCES;DEPS" ${ARGN})
+  cmake_parse_arguments(arg "PER_ISA;FAST_ISAS" "" "SOURCES;DEPS" ${ARGN})
   add_executable(${name} ${arg_SOURCES})
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
   target_link_libraries(${name} PRIVATE ${arg_DEPS} GTest::gtest GTest::gtest_main)
   # g++ 12 at -O3 takes vectors inside the tables of tests for uninitialised.
   target_compile_options(${name} PRIVATE $<$<AND:$<CONFIG:Release>,$<CXX_COMPILER_ID:GNU>>:-Wno-maybe-uninitialized>)
+  # Instrumented tests take twice as long to compile with optimisation and full debug information; the parts keep both.
+  if(OCTAVO_SANITIZE)
+    target_compile_options(${name} PRIVATE -O0 -g1)
+  endif()
   target_compile_definitions(${name} PRIVATE
     OCTAVO_TEST_DATA="${PROJECT_SOURCE_DIR}/tests/data"
     OCTAVO_TEST_UNPACKED="${PROJECT_BINARY_DIR}/test_data"
     OCTAVO_BINARY="${PROJECT_BINARY_DIR}/bin/octavo")
-  if(arg_PER_ISA)
-    foreach(isa ${OCTAVO_TEST_ISAS})
+  set(isas ${OCTAVO_TEST_ISAS})
+  if(arg_FAST_ISAS AND NOT isas STREQUAL "ref")
+    list(REMOVE_ITEM isas ref)
+  endif()
+  if(arg_PER_ISA OR arg_FAST_ISAS)
+    foreach(isa ${isas})
       add_test(NAME ${name}.${isa} COMMAND ${name})
       set_tests_properties(${name}.${isa} PROPERTIES ENVIRONMENT OCTAVO_ISA=${isa} LABELS per_isa)
     endforeach()

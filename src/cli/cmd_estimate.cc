@@ -34,7 +34,8 @@ Result<Subject> read_subject(const std::string& model) {
 Result<int64_t> sequence_length(const OptionValues& options, const Subject& subject) {
   if (const auto given = options.find<int64_t>("seq_len")) return *given;
   if (subject.context_length) return *subject.context_length;
-  return fail(ErrorCode::invalid_argument, "the file does not say how long a context is; give --seq-len");
+  return fail(ErrorCode::invalid_argument,
+              "the file does not say how long a context is; give --seq-len");
 }
 
 // The two-byte types are what auto means without --dtype float32.
@@ -82,32 +83,40 @@ Json to_json(const Subject& subject, const KvEstimate& estimate, const OptionVal
   return json;
 }
 
-std::string describe(const Subject& subject, const KvEstimate& estimate, const OptionValues& options) {
+std::string describe(const Subject& subject, const KvEstimate& estimate,
+                     const OptionValues& options) {
   const KvShape& shape = subject.shape;
-  return fmt::format("{}{} layers, {} query heads over {} KV heads of {}\n{} in blocks of {} tokens\n{} x {} tokens\n\n",
-                     subject.family.empty() ? "" : subject.family + ": ", shape.num_layers, shape.num_heads,
-                     shape.num_kv_heads, shape.head_dim, type_name(options), options.integer("block_size"),
-                     estimate.batch_size, estimate.seq_len);
+  return fmt::format(
+      "{}{} layers, {} query heads over {} KV heads of {}\n{} in blocks of {} tokens\n{} x {} "
+      "tokens\n\n",
+      subject.family.empty() ? "" : subject.family + ": ", shape.num_layers, shape.num_heads,
+      shape.num_kv_heads, shape.head_dim, type_name(options), options.integer("block_size"),
+      estimate.batch_size, estimate.seq_len);
 }
 
-std::string to_table(const Subject& subject, const KvEstimate& estimate, const OptionValues& options) {
+std::string to_table(const Subject& subject, const KvEstimate& estimate,
+                     const OptionValues& options) {
   std::vector<std::vector<std::string>> rows;
   const auto add = [&](std::string_view what, int64_t bytes, std::string note = "") {
-    rows.push_back({std::string(what), human_bytes(bytes), fmt::format("{}", bytes), std::move(note)});
+    rows.push_back(
+        {std::string(what), human_bytes(bytes), fmt::format("{}", bytes), std::move(note)});
   };
   rows.push_back({"", "", "bytes"});
   add("KV cache", estimate.total_bytes, "whole blocks, as they are allocated");
-  add("  by the formula", estimate.exact_bytes, "2 x layers x batch x length x KV heads x head size x bytes");
+  add("  by the formula", estimate.exact_bytes,
+      "2 x layers x batch x length x KV heads x head size x bytes");
   add("  lost to last blocks", estimate.lost_bytes());
   add("one sequence", estimate.bytes_per_sequence());
   add("without GQA", estimate.bytes_without_gqa, "one KV head per query head");
-  add("saved by GQA", estimate.bytes_without_gqa - estimate.total_bytes, fmt::format("{:.4g} x less", estimate.gqa_ratio()));
+  add("saved by GQA", estimate.bytes_without_gqa - estimate.total_bytes,
+      fmt::format("{:.4g} x less", estimate.gqa_ratio()));
   if (estimate.windowed_bytes != estimate.total_bytes)
     add("within windows", estimate.windowed_bytes, "would do if layers with a window kept no more");
   std::string out = describe(subject, estimate, options) + format_table(rows, "lrrl");
   if (const auto memory = memory_bytes(options))
-    out += fmt::format("\n{} sequences of {} tokens fit in {}\n", estimate.sequences_that_fit(*memory), estimate.seq_len,
-                       human_bytes(*memory));
+    out +=
+        fmt::format("\n{} sequences of {} tokens fit in {}\n", estimate.sequences_that_fit(*memory),
+                    estimate.seq_len, human_bytes(*memory));
   return out;
 }
 
@@ -117,9 +126,11 @@ Result<void> run_estimate(const Invocation& invocation, Terminal& terminal) {
   const OptionValues& options = invocation.options;
   OCTAVO_TRY(const Subject subject, read_subject(invocation.positionals[0]));
   OCTAVO_TRY(const int64_t seq_len, sequence_length(options, subject));
-  OCTAVO_TRY(const KvEstimate result, estimate(subject.shape, seq_len, options.get<int64_t>("batch_size"),
-                                               type_of(type_name(options)), options.integer("block_size")));
-  terminal.write(options.flag("json") ? dump_line(to_json(subject, result, options), 2) : to_table(subject, result, options));
+  OCTAVO_TRY(const KvEstimate result,
+             estimate(subject.shape, seq_len, options.get<int64_t>("batch_size"),
+                      type_of(type_name(options)), options.integer("block_size")));
+  terminal.write(options.flag("json") ? dump_line(to_json(subject, result, options), 2)
+                                      : to_table(subject, result, options));
   return {};
 }
 

@@ -41,16 +41,24 @@ T stored(const GgufEntry& entry) {
 
 Json value_json(const GgufMetadata& file, const GgufEntry& entry) {
   switch (entry.type) {
-    case GgufType::array: return {{"type", name(entry.element)}, {"length", entry.count}};
-    case GgufType::string: return repaired(file.get_string(entry.key).value_or(""));
-    case GgufType::boolean: return file.get_bool(entry.key).value_or(false);
-    case GgufType::f32: return stored<float>(entry);
-    case GgufType::f64: return stored<double>(entry);
-    case GgufType::i64: return stored<int64_t>(entry);
+    case GgufType::array:
+      return {{"type", name(entry.element)}, {"length", entry.count}};
+    case GgufType::string:
+      return repaired(file.get_string(entry.key).value_or(""));
+    case GgufType::boolean:
+      return file.get_bool(entry.key).value_or(false);
+    case GgufType::f32:
+      return stored<float>(entry);
+    case GgufType::f64:
+      return stored<double>(entry);
+    case GgufType::i64:
+      return stored<int64_t>(entry);
     case GgufType::i8:
     case GgufType::i16:
-    case GgufType::i32: return file.get_i32(entry.key).value_or(0);
-    default: return file.get_u64(entry.key).value_or(0);
+    case GgufType::i32:
+      return file.get_i32(entry.key).value_or(0);
+    default:
+      return file.get_u64(entry.key).value_or(0);
   }
 }
 
@@ -66,8 +74,10 @@ int64_t weight_bytes(const GgufFile& file) {
 
 Result<KvMemory> kv_memory(const GgufFile& file) {
   OCTAVO_TRY(const ModelConfig config, read_model_config(file));
-  OCTAVO_TRY(const KvEstimate one_block, estimate(kv_shape(config), kBlockSize, 1, DType::f16, kBlockSize));
-  OCTAVO_TRY(const KvEstimate full, estimate(kv_shape(config), config.context_length, 1, DType::f16, kBlockSize));
+  OCTAVO_TRY(const KvEstimate one_block,
+             estimate(kv_shape(config), kBlockSize, 1, DType::f16, kBlockSize));
+  OCTAVO_TRY(const KvEstimate full,
+             estimate(kv_shape(config), config.context_length, 1, DType::f16, kBlockSize));
   return KvMemory{config.context_length, one_block.total_bytes / kBlockSize, full.total_bytes};
 }
 
@@ -89,9 +99,12 @@ std::optional<std::string> chat_template(const GgufFile& file) {
 }
 
 Json to_json(const GgufFile& file) {
-  Json json = {{"file", repaired(file.file())}, {"gguf_version", file.version()}, {"file_bytes", file.size()}};
+  Json json = {{"file", repaired(file.file())},
+               {"gguf_version", file.version()},
+               {"file_bytes", file.size()}};
   json["metadata"] = Json::object();
-  for (const GgufEntry& entry : file.metadata()) json["metadata"][repaired(entry.key)] = value_json(file, entry);
+  for (const GgufEntry& entry : file.metadata())
+    json["metadata"][repaired(entry.key)] = value_json(file, entry);
   json["tensors"] = Json::array();
   for (const TensorView& tensor : file.tensors())
     json["tensors"].push_back({{"name", repaired(tensor.name)},
@@ -107,7 +120,8 @@ Json to_json(const GgufFile& file) {
 std::string metadata_table(const GgufFile& file) {
   std::vector<std::vector<std::string>> rows;
   for (const GgufEntry& entry : file.metadata())
-    rows.push_back({"  " + repaired(entry.key), type_text(entry), entry.type == GgufType::array ? "" : value_text(entry)});
+    rows.push_back({"  " + repaired(entry.key), type_text(entry),
+                    entry.type == GgufType::array ? "" : value_text(entry)});
   return format_table(rows, "lll");
 }
 
@@ -115,14 +129,16 @@ std::string tensor_table(const GgufFile& file) {
   std::vector<std::vector<std::string>> rows;
   for (const TensorView& tensor : file.tensors())
     rows.push_back({"  " + repaired(tensor.name), std::string(name(tensor.type)),
-                    fmt::format("{}", fmt::join(shape_of(tensor), " x ")), fmt::format("{}", tensor.data.size())});
+                    fmt::format("{}", fmt::join(shape_of(tensor), " x ")),
+                    fmt::format("{}", tensor.data.size())});
   return format_table(rows, "llrr");
 }
 
 std::string memory_table(const GgufFile& file) {
   std::vector<std::vector<std::string>> rows = {{"  weights", human_bytes(weight_bytes(file))}};
   const auto kv = kv_memory(file);
-  if (!kv) return format_table(rows, "lr") + fmt::format("  KV cache not known: {}\n", kv.error().message);
+  if (!kv)
+    return format_table(rows, "lr") + fmt::format("  KV cache not known: {}\n", kv.error().message);
   rows.push_back({"  KV cache of one token, float16", human_bytes(kv->bytes_per_token)});
   rows.push_back({fmt::format("  KV cache of {} tokens, float16", kv->context_length),
                   human_bytes(kv->bytes_at_full_context)});
@@ -133,8 +149,8 @@ std::string to_text(const GgufFile& file) {
   std::string out = fmt::format("{}: GGUF version {}, {}\n", repaired(file.file()), file.version(),
                                 human_bytes(static_cast<int64_t>(file.size())));
   out += fmt::format("\nMetadata ({}):\n{}", file.metadata().size(), metadata_table(file));
-  out += fmt::format("\nTensors ({}): name, type, shape (columns first), bytes\n{}", file.tensors().size(),
-                     tensor_table(file));
+  out += fmt::format("\nTensors ({}): name, type, shape (columns first), bytes\n{}",
+                     file.tensors().size(), tensor_table(file));
   const auto source = chat_template(file);
   out += source ? fmt::format("\nChat template:\n{}\n", *source) : "\nChat template: none\n";
   return out + fmt::format("\nMemory:\n{}", memory_table(file));

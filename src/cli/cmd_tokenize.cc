@@ -11,7 +11,8 @@ namespace {
 
 Result<void> check_flags(const OptionValues& options) {
   if (options.flag("decode") && (options.flag("parse_special") || options.flag("add_special")))
-    return fail(ErrorCode::invalid_argument, "--parse-special and --add-special are for text, and --decode reads ids");
+    return fail(ErrorCode::invalid_argument,
+                "--parse-special and --add-special are for text, and --decode reads ids");
   return {};
 }
 
@@ -28,8 +29,9 @@ Result<std::string> decoded(const Tokenizer& tokenizer) {
   OCTAVO_TRY(const std::vector<TokenId> ids, parse_token_ids(text, "standard input"));
   for (size_t i = 0; i < ids.size(); ++i)
     if (!tokenizer.contains(ids[i]))
-      return fail(ErrorCode::invalid_argument, fmt::format("token id {} at place {} is not in the vocabulary (0 to {})",
-                                                           raw(ids[i]), i, tokenizer.vocab_size() - 1));
+      return fail(ErrorCode::invalid_argument,
+                  fmt::format("token id {} at place {} is not in the vocabulary (0 to {})",
+                              raw(ids[i]), i, tokenizer.vocab_size() - 1));
   return tokenizer.decode(ids, /*skip_special=*/false, SpacePrefix::strip);
 }
 
@@ -40,7 +42,8 @@ Result<void> run_tokenize(const Invocation& invocation, Terminal& terminal) {
   OCTAVO_CHECK_OK(check_flags(options));
   OCTAVO_TRY(const GgufFile file, open_model_file(invocation.positionals[0]));
   OCTAVO_TRY(const Tokenizer tokenizer, load_tokenizer(file));
-  OCTAVO_TRY(const std::string output, options.flag("decode") ? decoded(tokenizer) : encoded(tokenizer, options));
+  OCTAVO_TRY(const std::string output,
+             options.flag("decode") ? decoded(tokenizer) : encoded(tokenizer, options));
   terminal.write(output);
   return {};
 }

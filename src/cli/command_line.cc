@@ -63,18 +63,21 @@ class Reader {
     return match->state ? set_state(flag, *match, joined) : set_value(flag, *match->spec, joined);
   }
 
-  Result<void> set_state(const std::string& flag, const FlagMatch& match, const std::optional<std::string>& joined) {
+  Result<void> set_state(const std::string& flag, const FlagMatch& match,
+                         const std::optional<std::string>& joined) {
     if (joined) return refuse("{} takes no value; {} is its opposite", flag, opposite_of(match));
     return add(flag, *match.spec, *match.state);
   }
 
-  Result<void> set_value(const std::string& flag, const OptionSpec& spec, std::optional<std::string> joined) {
+  Result<void> set_value(const std::string& flag, const OptionSpec& spec,
+                         std::optional<std::string> joined) {
     if (!joined) {
       if (next_ == arguments_.size()) return refuse("{} needs a value, {}", flag, spec.metavar);
       const std::string& value = arguments_[next_];
       // A forgotten value must not swallow the flag after it.
       if (find(value.substr(0, value.find('='))) || is_help(value))
-        return refuse("{} needs a value, and {} is a flag; write {}={} if it is meant", flag, value, flag, value);
+        return refuse("{} needs a value, and {} is a flag; write {}={} if it is meant", flag, value,
+                      flag, value);
       joined = value;
       ++next_;
     }
@@ -82,7 +85,8 @@ class Reader {
     return add(flag, spec, std::move(value));
   }
 
-  static Result<OptionValue> parse(const OptionSpec& spec, const std::string& text, std::string_view given_as) {
+  static Result<OptionValue> parse(const OptionSpec& spec, const std::string& text,
+                                   std::string_view given_as) {
     if (const auto at = find_invalid_utf8(text))
       return refuse("{} is {}, which is not UTF-8 at byte {}", given_as, quote(text), *at);
     return parse_option(spec, text, given_as);
@@ -112,14 +116,16 @@ class Reader {
       const std::string_view metavar = expected[i].metavar;
       const bool is_literal = metavar.front() >= 'a' && metavar.front() <= 'z';
       if (i >= given.size())
-        return refuse("octavo {} needs {}: {}", invocation_.command->name, metavar, expected[i].help);
+        return refuse("octavo {} needs {}: {}", invocation_.command->name, metavar,
+                      expected[i].help);
       if (is_literal && given[i] != metavar)
-        return refuse("'octavo {}' has {} in place of {}; allowed: {}", invocation_.command->name, quote(given[i]),
-                      metavar, metavar);
+        return refuse("'octavo {}' has {} in place of {}; allowed: {}", invocation_.command->name,
+                      quote(given[i]), metavar, metavar);
     }
     if (given.size() > expected.size())
-      return refuse("octavo {} has no use for the argument {}; text of more than one word needs quotes",
-                    invocation_.command->name, quote(given[expected.size()]));
+      return refuse(
+          "octavo {} has no use for the argument {}; text of more than one word needs quotes",
+          invocation_.command->name, quote(given[expected.size()]));
     return {};
   }
 
@@ -142,11 +148,14 @@ class Reader {
     std::vector<std::string> candidates = {"--help"};
     for (const OptionSpec* spec : specs_) {
       candidates.push_back(flag_of(spec->name));
-      if (spec->kind == OptionKind::flag) candidates.push_back("--no-" + candidates.back().substr(2));
+      if (spec->kind == OptionKind::flag)
+        candidates.push_back("--no-" + candidates.back().substr(2));
     }
     const std::string hint = did_you_mean(flag, candidates);
     return refuse("octavo {} has no flag {}{}", invocation_.command->name, quote(flag),
-                  hint.empty() ? fmt::format("; octavo {} --help lists them", invocation_.command->name) : hint);
+                  hint.empty()
+                      ? fmt::format("; octavo {} --help lists them", invocation_.command->name)
+                      : hint);
   }
 
   Invocation invocation_;
@@ -173,7 +182,8 @@ tl::unexpected<Error> unknown_command(const std::string& name) {
 
 }  // namespace
 
-Result<CommandLine> parse_command_line(std::span<const std::string> arguments, const Environment& environment) {
+Result<CommandLine> parse_command_line(std::span<const std::string> arguments,
+                                       const Environment& environment) {
   if (arguments.empty()) return refuse("octavo needs a command; octavo --help lists them");
   const std::string& first = arguments.front();
   if (is_help(first) || first == "help") return HelpRequest{nullptr};
@@ -182,7 +192,8 @@ Result<CommandLine> parse_command_line(std::span<const std::string> arguments, c
   if (!command) return unknown_command(first);
   const std::span<const std::string> rest = arguments.subspan(1);
   // Help is given whatever else is wrong, unless "--" says that it is a word.
-  if (std::any_of(rest.begin(), std::find(rest.begin(), rest.end(), "--"), is_help)) return HelpRequest{command};
+  if (std::any_of(rest.begin(), std::find(rest.begin(), rest.end(), "--"), is_help))
+    return HelpRequest{command};
   OCTAVO_TRY(Invocation invocation, Reader(*command, rest).read(environment));
   return invocation;
 }

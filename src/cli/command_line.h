@@ -1,5 +1,5 @@
-// Reads the command line and the environment by the option table. Everything that can be wrong with a flag is found
-// here, before anything is opened.
+// Reads the command line and the environment by the option table. Everything that can be wrong with
+// a flag is found here, before anything is opened.
 #pragma once
 
 #include <functional>
@@ -31,9 +31,10 @@ using CommandLine = std::variant<Invocation, HelpRequest, VersionRequest>;
 // The value of an environment variable; nothing if it is not set.
 using Environment = std::function<std::optional<std::string>(const std::string& name)>;
 
-// `arguments` are those after the program's name. Flags may stand anywhere after the command; their value follows, or
-// is joined by "="; "--" ends them. A flag beats the environment; an empty variable counts as not set.
-// Errors: invalid_argument, naming flag, value and what is allowed.
-Result<CommandLine> parse_command_line(std::span<const std::string> arguments, const Environment& environment);
+// `arguments` are those after the program's name. Flags may stand anywhere after the command; their
+// value follows, or is joined by "="; "--" ends them. A flag beats the environment; an empty
+// variable counts as not set. Errors: invalid_argument, naming flag, value and what is allowed.
+Result<CommandLine> parse_command_line(std::span<const std::string> arguments,
+                                       const Environment& environment);
 
 }  // namespace octavo::cli

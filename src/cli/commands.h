@@ -1,4 +1,5 @@
-// The commands, one file each. The command line has been checked; each opens what it needs, prints and returns.
+// The commands, one file each. The command line has been checked; each opens what it needs, prints
+// and returns.
 #pragma once
 
 #include "base/result.h"

@@ -10,8 +10,8 @@ namespace {
 constexpr size_t kWidth = 100;
 constexpr size_t kHelpColumn = 34;
 
-// Breaks text at spaces so that no line is longer than kWidth; lines after the first start at `column`, where the first
-// one is said to start.
+// Breaks text at spaces so that no line is longer than kWidth; lines after the first start at
+// `column`, where the first one is said to start.
 std::string wrapped(std::string_view text, size_t column) {
   std::string out;
   size_t at = column;
@@ -38,7 +38,9 @@ std::string row(std::string_view left, std::string_view help) {
   return out + wrapped(help, kHelpColumn) + "\n";
 }
 
-bool is_on(const OptionSpec& spec) { return spec.kind == OptionKind::flag && spec.default_text == "on"; }
+bool is_on(const OptionSpec& spec) {
+  return spec.kind == OptionKind::flag && spec.default_text == "on";
+}
 
 // The flag that changes something: --no-name for what is on by default.
 std::string shown_flag(const OptionSpec& spec) {
@@ -68,7 +70,8 @@ std::string with_notes(const OptionSpec& spec) {
 
 std::string usage(const CommandSpec& command) {
   std::string out = fmt::format("octavo {}", command.name);
-  for (const Positional& positional : command.positionals) out += fmt::format(" {}", positional.metavar);
+  for (const Positional& positional : command.positionals)
+    out += fmt::format(" {}", positional.metavar);
   return out + " [flags]";
 }
 
@@ -78,7 +81,8 @@ constexpr std::string_view kEnvironmentNote =
 std::string joined_commands(const OptionSpec& spec) {
   std::string out;
   for (const CommandSpec& command : commands())
-    if (spec.commands & bit(command.command)) out += fmt::format("{}{}", out.empty() ? "" : ", ", command.name);
+    if (spec.commands & bit(command.command))
+      out += fmt::format("{}{}", out.empty() ? "" : ", ", command.name);
   return out;
 }
 
@@ -89,7 +93,9 @@ std::string cell(std::string_view text) {
   return out;
 }
 
-std::string code(std::string_view text) { return text.empty() ? "" : fmt::format("`{}`", cell(text)); }
+std::string code(std::string_view text) {
+  return text.empty() ? "" : fmt::format("`{}`", cell(text));
+}
 
 std::string markdown_row(const OptionSpec& spec) {
   std::string meaning = shown_help(spec);
@@ -98,8 +104,8 @@ std::string markdown_row(const OptionSpec& spec) {
   std::string value = spec.kind == OptionKind::flag ? "" : code(spec.default_text);
   if (spec.default_text.empty()) value = cell(spec.default_shown);
   const std::string allowed = spec.kind == OptionKind::flag ? "" : allowed_values(spec);
-  return fmt::format("| {} | {} | {} | {} | {} |\n", code(shown_flag(spec)), cell(meaning), value, cell(allowed),
-                     joined_commands(spec));
+  return fmt::format("| {} | {} | {} | {} | {} |\n", code(shown_flag(spec)), cell(meaning), value,
+                     cell(allowed), joined_commands(spec));
 }
 
 std::string markdown_options() {
@@ -107,7 +113,9 @@ std::string markdown_options() {
   std::string_view group;
   for (const OptionSpec& spec : options()) {
     if (spec.group != group)
-      out += fmt::format("\n### {}\n\n| flag | meaning | default | allowed | commands |\n|---|---|---|---|---|\n", spec.group);
+      out += fmt::format(
+          "\n### {}\n\n| flag | meaning | default | allowed | commands |\n|---|---|---|---|---|\n",
+          spec.group);
     group = spec.group;
     out += markdown_row(spec);
   }
@@ -120,36 +128,43 @@ std::string markdown_commands() {
     if (command.hidden) continue;
     out += fmt::format("\n### `{}`\n\n{}\n", usage(command), command.summary);
     for (const Positional& positional : command.positionals)
-      out += fmt::format("{}- `{}`: {}\n", &positional == command.positionals.data() ? "\n" : "", positional.metavar,
-                         positional.help);
+      out += fmt::format("{}- `{}`: {}\n", &positional == command.positionals.data() ? "\n" : "",
+                         positional.metavar, positional.help);
     if (!command.details.empty()) out += fmt::format("\n{}\n", wrapped(command.details, 0));
   }
   return out;
 }
 
 std::string markdown_exit_codes() {
-  std::string out = "\n## Exit codes\n\n| code | meaning |\n|---|---|\n| 0 | success |\n| 1 | a fault in this program |\n";
+  std::string out =
+      "\n## Exit codes\n\n| code | meaning |\n|---|---|\n| 0 | success |\n| 1 | a fault in this "
+      "program |\n";
   for (int code = 0; code <= static_cast<int>(ErrorCode::cancelled); ++code)
     out += fmt::format("| {} | `{}` |\n", exit_code(ErrorCode{code}), error_name(ErrorCode{code}));
-  return out + "\nAn error is one line on standard error: `octavo: error: MESSAGE [name]`. Flags are checked before any file is "
-               "opened.\n";
+  return out +
+         "\nAn error is one line on standard error: `octavo: error: MESSAGE [name]`. Flags are "
+         "checked before any file is "
+         "opened.\n";
 }
 
 }  // namespace
 
 std::string help_text() {
-  std::string out = "Usage: octavo COMMAND ...\n\nGenerates text with large language models from GGUF files.\n\n";
+  std::string out =
+      "Usage: octavo COMMAND ...\n\nGenerates text with large language models from GGUF files.\n\n";
   for (const CommandSpec& command : commands())
     if (!command.hidden) out += row(command.name, command.summary);
   return out + "\n" + row("octavo COMMAND --help", "the flags of a command") +
-         row("octavo --version", "what this program was made from, and the instruction set it uses");
+         row("octavo --version",
+             "what this program was made from, and the instruction set it uses");
 }
 
 std::string help_text(const CommandSpec& command) {
   std::string out = fmt::format("Usage: {}\n\n{}\n", usage(command), command.summary);
   if (!command.details.empty()) out += fmt::format("\n{}\n", wrapped(command.details, 0));
   out += "\n";
-  for (const Positional& positional : command.positionals) out += row(positional.metavar, positional.help);
+  for (const Positional& positional : command.positionals)
+    out += row(positional.metavar, positional.help);
   std::string_view group;
   for (const OptionSpec* spec : options_of(command.command)) {
     if (spec->group != group) out += fmt::format("\n{}:\n", spec->group);
@@ -162,9 +177,11 @@ std::string help_text(const CommandSpec& command) {
 std::string help_markdown() {
   return fmt::format(
       "# Commands and flags\n\n"
-      "This page is printed by `octavo help-markdown` from the table that also parses the flags; a test compares the two.\n\n"
+      "This page is printed by `octavo help-markdown` from the table that also parses the flags; a "
+      "test compares the two.\n\n"
       "## Commands\n{}\n"
-      "## Flags\n\n{}\nFlags may stand anywhere after the command; `--flag VALUE` and `--flag=VALUE` are the same. Each switch `--name` has\n"
+      "## Flags\n\n{}\nFlags may stand anywhere after the command; `--flag VALUE` and "
+      "`--flag=VALUE` are the same. Each switch `--name` has\n"
       "its opposite `--no-name`; as variables they are `on` or `off`.\n{}{}",
       markdown_commands(), kEnvironmentNote, markdown_options(), markdown_exit_codes());
 }

@@ -18,12 +18,14 @@ constexpr std::string_view kStandardInput = "standard input";
 
 tl::unexpected<Error> too_long(std::string_view what, size_t max_bytes) {
   return fail(ErrorCode::resource_exhausted,
-              fmt::format("{} has more than {} bytes, the most that is taken; cut it into parts", what, max_bytes));
+              fmt::format("{} has more than {} bytes, the most that is taken; cut it into parts",
+                          what, max_bytes));
 }
 
 Result<std::string> expect_utf8(std::string text, std::string_view what) {
   if (const auto at = find_invalid_utf8(text))
-    return fail(ErrorCode::invalid_argument, fmt::format("{} is not UTF-8 at byte {}; convert it first", what, *at));
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("{} is not UTF-8 at byte {}; convert it first", what, *at));
   return text;
 }
 
@@ -33,7 +35,8 @@ Result<size_t> read_some(char* out, size_t size) {
     const ssize_t count = ::read(STDIN_FILENO, out, size);
     if (count >= 0) return static_cast<size_t>(count);
     if (errno != EINTR)
-      return fail(ErrorCode::io_error, fmt::format("{} cannot be read: {}", kStandardInput, std::strerror(errno)));
+      return fail(ErrorCode::io_error,
+                  fmt::format("{} cannot be read: {}", kStandardInput, std::strerror(errno)));
   }
 }
 
@@ -53,7 +56,8 @@ Result<std::string> read_standard_input(size_t max_bytes) {
 Result<std::string> read_text_file(const std::string& path, size_t max_bytes) {
   OCTAVO_TRY(const FileMap map, FileMap::open(path));
   if (map.size() > max_bytes) return too_long(quote(path), max_bytes);
-  return expect_utf8(std::string(reinterpret_cast<const char*>(map.bytes().data()), map.size()), quote(path));
+  return expect_utf8(std::string(reinterpret_cast<const char*>(map.bytes().data()), map.size()),
+                     quote(path));
 }
 
 Result<std::optional<std::string>> read_line(size_t max_bytes) {

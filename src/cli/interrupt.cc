@@ -7,7 +7,8 @@
 namespace octavo::cli {
 namespace {
 
-// A signal handler can reach nothing but globals, and of all ways to wake a thread it may use sem_post only.
+// A signal handler can reach nothing but globals, and of all ways to wake a thread it may use
+// sem_post only.
 std::atomic<bool> interrupted;
 sem_t wake;
 

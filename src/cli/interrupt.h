@@ -7,7 +7,8 @@
 
 namespace octavo::cli {
 
-// While one exists, SIGINT does not end the program but requests a stop. Only one may exist at a time.
+// While one exists, SIGINT does not end the program but requests a stop. Only one may exist at a
+// time.
 class InterruptGuard {
  public:
   InterruptGuard();

@@ -13,7 +13,8 @@ Json choice_json(const CompletionOutput& output, bool with_logprobs, const Token
   Json logprobs = nullptr;
   if (with_logprobs) {
     logprobs = Json::array();
-    for (const TokenLogprobs& position : output.logprobs) logprobs.push_back(logprobs_json(position, tokenizer));
+    for (const TokenLogprobs& position : output.logprobs)
+      logprobs.push_back(logprobs_json(position, tokenizer));
   }
   return {{"index", output.index},
           {"text", output.text},
@@ -31,12 +32,15 @@ Json prompt_logprobs_json(const RequestOutput& output, const Tokenizer& tokenize
 }
 
 Json metrics_json(const RequestMetrics& metrics) {
-  return {{"prefill_s", metrics.prefill_s}, {"decode_s", metrics.decode_s}, {"decode_steps", metrics.decode_steps}};
+  return {{"prefill_s", metrics.prefill_s},
+          {"decode_s", metrics.decode_s},
+          {"decode_steps", metrics.decode_steps}};
 }
 
 Json usage_json(const RequestOutput& output) {
   size_t completion_tokens = 0;
-  for (const CompletionOutput& choice : output.outputs) completion_tokens += choice.token_ids.size();
+  for (const CompletionOutput& choice : output.outputs)
+    completion_tokens += choice.token_ids.size();
   return {{"prompt_tokens", output.prompt_token_ids.size()},
           {"completion_tokens", completion_tokens},
           {"total_tokens", output.prompt_token_ids.size() + completion_tokens}};
@@ -60,11 +64,13 @@ Json logprobs_json(const TokenLogprobs& position, const Tokenizer& tokenizer) {
   return object;
 }
 
-Json request_json(const RequestOutput& output, const ShownOutput& shown, const Tokenizer& tokenizer) {
+Json request_json(const RequestOutput& output, const ShownOutput& shown,
+                  const Tokenizer& tokenizer) {
   Json json;
   json["prompt"] = shown.prompt ? Json(*shown.prompt) : Json(nullptr);
   json["prompt_token_ids"] = token_ids_json(output.prompt_token_ids);
-  json["prompt_logprobs"] = shown.prompt_logprobs ? prompt_logprobs_json(output, tokenizer) : Json(nullptr);
+  json["prompt_logprobs"] =
+      shown.prompt_logprobs ? prompt_logprobs_json(output, tokenizer) : Json(nullptr);
   json["outputs"] = Json::array();
   for (const CompletionOutput& choice : output.outputs)
     json["outputs"].push_back(choice_json(choice, shown.logprobs, tokenizer));

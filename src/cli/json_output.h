@@ -22,11 +22,13 @@ struct ShownOutput {
   bool logprobs = false;
   bool prompt_logprobs = false;
 };
-Json request_json(const RequestOutput& output, const ShownOutput& shown, const Tokenizer& tokenizer);
+Json request_json(const RequestOutput& output, const ShownOutput& shown,
+                  const Tokenizer& tokenizer);
 
 Json token_ids_json(const std::vector<TokenId>& ids);
 
-// On one line, or indented by `indent` spaces. Always UTF-8, always numbers: strings that are not UTF-8 get U+FFFD.
+// On one line, or indented by `indent` spaces. Always UTF-8, always numbers: strings that are not
+// UTF-8 get U+FFFD.
 std::string dump_line(const Json& json, int indent = -1);
 
 }  // namespace octavo::cli

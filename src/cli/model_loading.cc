@@ -31,7 +31,9 @@ Result<Tokenizer> load_tokenizer(const GgufFile& file) {
 
 Result<LoadedEngine> load_with_progress(EngineOptions options, Terminal& terminal) {
   OCTAVO_TRY(options.model, resolve_model(options.model));
-  options.on_progress = [&](double done) { terminal.progress(fmt::format("Loading {:.0f} %", 100 * done)); };
+  options.on_progress = [&](double done) {
+    terminal.progress(fmt::format("Loading {:.0f} %", 100 * done));
+  };
   auto engine = load_engine(options);
   terminal.clear_progress();
   if (engine && engine->isa == "ref" && !isa_is_forced())
@@ -42,8 +44,10 @@ Result<LoadedEngine> load_with_progress(EngineOptions options, Terminal& termina
 PrefillSink prefill_progress(Terminal& terminal) {
   return [&](int done, int total) {
     if (total <= kShortPrompt) return;
-    if (done == total) terminal.clear_progress();
-    else terminal.progress(fmt::format("Reading the prompt: {} of {} tokens", done, total));
+    if (done == total)
+      terminal.clear_progress();
+    else
+      terminal.progress(fmt::format("Reading the prompt: {} of {} tokens", done, total));
   };
 }
 

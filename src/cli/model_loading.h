@@ -15,8 +15,8 @@ namespace octavo::cli {
 Result<GgufFile> open_model_file(const std::string& model);
 Result<Tokenizer> load_tokenizer(const GgufFile& file);
 
-// Loads with progress on a terminal, and says so if only the slow path can run on this machine. options.model is the
-// model as the user wrote it.
+// Loads with progress on a terminal, and says so if only the slow path can run on this machine.
+// options.model is the model as the user wrote it.
 Result<LoadedEngine> load_with_progress(EngineOptions options, Terminal& terminal);
 
 // A prefill's progress on a terminal, for prompts long enough to wait for.

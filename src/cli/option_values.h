@@ -16,15 +16,18 @@ class OptionValues {
   // All options of the command that have a default, at their default.
   explicit OptionValues(Command command);
 
-  // A given value. Takes the place of the default, and joins other given values of a repeatable option.
+  // A given value. Takes the place of the default, and joins other given values of a repeatable
+  // option.
   void add(const OptionSpec& spec, OptionValue value);
 
   Command command() const { return command_; }
-  bool has(std::string_view name) const { return find_entry(name) != nullptr; }  // the command takes it
+  bool has(std::string_view name) const {
+    return find_entry(name) != nullptr;
+  }  // the command takes it
   bool is_given(std::string_view name) const { return entry(name).given; }
 
-  // T is the type that the option's kind has in OptionValue. Nothing: not given and without a default. REQUIRES: the
-  // command has an option of this name and type.
+  // T is the type that the option's kind has in OptionValue. Nothing: not given and without a
+  // default. REQUIRES: the command has an option of this name and type.
   template <class T>
   std::optional<T> find(std::string_view name) const {
     const std::vector<OptionValue>& values = entry(name).values;

@@ -11,40 +11,59 @@ constexpr std::array kModelOnly = {kModel};
 constexpr std::array kEstimatePositionals = {
     Positional{"MODEL", "a GGUF file, a short name, or a Hugging Face config.json"}};
 constexpr std::array kPerplexityPositionals = {
-    kModel, Positional{"FILE", "text, or JSON (a name that ends in .json) with `windows`, lists of token ids"}};
-constexpr std::array kBenchPositionals = {Positional{"compare", "measure two ways of doing the same work"}, kModel,
-                                          Positional{"kv-cache", "what to compare: with and without the KV cache"}};
+    kModel,
+    Positional{"FILE",
+               "text, or JSON (a name that ends in .json) with `windows`, lists of token ids"}};
+constexpr std::array kBenchPositionals = {
+    Positional{"compare", "measure two ways of doing the same work"}, kModel,
+    Positional{"kv-cache", "what to compare: with and without the KV cache"}};
 
 constexpr std::array kCommands = {
     CommandSpec{Command::generate, "generate", kModelOnly, "Generates text after a prompt.",
-                "The prompt is given by exactly one of --prompt and --prompt-token-ids. Text is used as it is, after the BOS "
-                "token where the model's file asks for one; with --chat it is the user's message in a conversation, "
-                "rendered by the model's chat template, to which nothing is added. The answer streams to standard output. On a terminal, a line "
-                "of figures follows on standard error; in a pipe there is nothing but the text. Ctrl-C ends the answer."},
+                "The prompt is given by exactly one of --prompt and --prompt-token-ids. Text is "
+                "used as it is, after the BOS "
+                "token where the model's file asks for one; with --chat it is the user's message "
+                "in a conversation, "
+                "rendered by the model's chat template, to which nothing is added. The answer "
+                "streams to standard output. On a terminal, a line "
+                "of figures follows on standard error; in a pipe there is nothing but the text. "
+                "Ctrl-C ends the answer."},
     CommandSpec{Command::chat, "chat", kModelOnly, "Holds a conversation in the terminal.",
-                "Ctrl-C stops an answer; Ctrl-C at the prompt, Ctrl-D or /exit ends the program; /clear forgets the "
-                "conversation. Each line is a message, in a pipe too, where only the answers are printed. When the context is full, the oldest "
-                "turns are dropped, never the system message, and a note says so. Room is kept for an answer of --max-tokens, or "
+                "Ctrl-C stops an answer; Ctrl-C at the prompt, Ctrl-D or /exit ends the program; "
+                "/clear forgets the "
+                "conversation. Each line is a message, in a pipe too, where only the answers are "
+                "printed. When the context is full, the oldest "
+                "turns are dropped, never the system message, and a note says so. Room is kept for "
+                "an answer of --max-tokens, or "
                 "without it of 512 tokens or a quarter of the context, whichever is less."},
-    CommandSpec{Command::tokenize, "tokenize", kModelOnly, "Turns text on standard input into token ids, or back.",
-                "Prints the ids as one JSON array. Only the vocabulary is read: a file without tensors will do."},
+    CommandSpec{Command::tokenize, "tokenize", kModelOnly,
+                "Turns text on standard input into token ids, or back.",
+                "Prints the ids as one JSON array. Only the vocabulary is read: a file without "
+                "tensors will do."},
     CommandSpec{Command::inspect, "inspect", kModelOnly, "Shows what a model file holds.",
-                "Metadata, tensors, chat template, and the memory that weights and KV cache take. No weights are loaded."},
-    CommandSpec{Command::estimate, "estimate", kEstimatePositionals, "Computes the memory of a KV cache.",
-                "Bytes are 2 x layers x batch size x length x KV heads x head size x bytes per element, rounded up to whole blocks."},
-    CommandSpec{Command::perplexity, "perplexity", kPerplexityPositionals, "Measures how well a model predicts a text.",
-                "Text is tokenised plainly and cut into windows of --context tokens, each scored on its own from its second token on; "
-                "a last, shorter window counts if it has two tokens. Where the model's file asks for a BOS token, each window starts with one. "
+                "Metadata, tensors, chat template, and the memory that weights and KV cache take. "
+                "No weights are loaded."},
+    CommandSpec{Command::estimate, "estimate", kEstimatePositionals,
+                "Computes the memory of a KV cache.",
+                "Bytes are 2 x layers x batch size x length x KV heads x head size x bytes per "
+                "element, rounded up to whole blocks."},
+    CommandSpec{Command::perplexity, "perplexity", kPerplexityPositionals,
+                "Measures how well a model predicts a text.",
+                "Text is tokenised plainly and cut into windows of --context tokens, each scored "
+                "on its own from its second token on; "
+                "a last, shorter window counts if it has two tokens. Where the model's file asks "
+                "for a BOS token, each window starts with one. "
                 "Windows from JSON are used as they are."},
     CommandSpec{Command::bench, "bench", kBenchPositionals, "Compares ways of doing the same work.",
-                "For each context length, greedy tokens are generated after a prompt of that length with and without the KV cache. "
+                "For each context length, greedy tokens are generated after a prompt of that "
+                "length with and without the KV cache. "
                 "Times are medians, from the first generated token to the last."},
     CommandSpec{Command::help_markdown, "help-markdown", {}, "Prints docs/flags.md.", "", true},
 };
 
 constexpr uint32_t G = bit(Command::generate), C = bit(Command::chat), T = bit(Command::tokenize),
-                   I = bit(Command::inspect), E = bit(Command::estimate), P = bit(Command::perplexity),
-                   B = bit(Command::bench);
+                   I = bit(Command::inspect), E = bit(Command::estimate),
+                   P = bit(Command::perplexity), B = bit(Command::bench);
 
 constexpr double kMaxInt = std::numeric_limits<int32_t>::max();
 constexpr double kMaxDouble = std::numeric_limits<double>::max();
@@ -54,11 +73,11 @@ constexpr std::array<std::string_view, 4> kKvDTypes = {"auto", "float32", "float
 constexpr std::array<std::string_view, 5> kBlockSizeChoices = {"16", "32", "64", "128", "256"};
 constexpr std::array<std::string_view, 2> kOnOff = {"on", "off"};
 
-constexpr std::string_view kInput = "Input", kSampling = "Sampling", kEnd = "End of the answer", kShown = "What is printed",
-                           kEngine = "Engine", kMeasure = "Measurement";
+constexpr std::string_view kInput = "Input", kSampling = "Sampling", kEnd = "End of the answer",
+                           kShown = "What is printed", kEngine = "Engine", kMeasure = "Measurement";
 
-constexpr OptionSpec flag(std::string_view name, std::string_view help, uint32_t commands, std::string_view group,
-                          std::string_view default_text = "off") {
+constexpr OptionSpec flag(std::string_view name, std::string_view help, uint32_t commands,
+                          std::string_view group, std::string_view default_text = "off") {
   OptionSpec spec{name, OptionKind::flag, "", default_text, help};
   spec.commands = commands;
   spec.group = group;
@@ -74,29 +93,32 @@ constexpr OptionSpec number(OptionKind kind, std::string_view name, double lowes
   return spec;
 }
 
-constexpr OptionSpec integer(std::string_view name, double lowest, double highest, std::string_view default_text,
-                             std::string_view help, uint32_t commands, std::string_view group) {
+constexpr OptionSpec integer(std::string_view name, double lowest, double highest,
+                             std::string_view default_text, std::string_view help,
+                             uint32_t commands, std::string_view group) {
   return number(OptionKind::integer, name, lowest, highest, default_text, help, commands, group);
 }
 
-constexpr OptionSpec real(std::string_view name, double lowest, double highest, std::string_view default_text,
-                          std::string_view help, uint32_t commands, std::string_view group) {
-  OptionSpec spec = number(OptionKind::number, name, lowest, highest, default_text, help, commands, group);
+constexpr OptionSpec real(std::string_view name, double lowest, double highest,
+                          std::string_view default_text, std::string_view help, uint32_t commands,
+                          std::string_view group) {
+  OptionSpec spec =
+      number(OptionKind::number, name, lowest, highest, default_text, help, commands, group);
   spec.metavar = "X";
   return spec;
 }
 
-constexpr OptionSpec text(std::string_view name, std::string_view metavar, std::string_view help, uint32_t commands,
-                          std::string_view group) {
+constexpr OptionSpec text(std::string_view name, std::string_view metavar, std::string_view help,
+                          uint32_t commands, std::string_view group) {
   OptionSpec spec{name, OptionKind::text, metavar, "", help};
   spec.commands = commands;
   spec.group = group;
   return spec;
 }
 
-constexpr OptionSpec choice(std::string_view name, std::span<const std::string_view> choices, std::string_view metavar,
-                            std::string_view default_text, std::string_view help, uint32_t commands,
-                            std::string_view group) {
+constexpr OptionSpec choice(std::string_view name, std::span<const std::string_view> choices,
+                            std::string_view metavar, std::string_view default_text,
+                            std::string_view help, uint32_t commands, std::string_view group) {
   OptionSpec spec{name, OptionKind::choice, metavar, default_text, help};
   spec.choices = choices;
   spec.commands = commands;
@@ -104,9 +126,9 @@ constexpr OptionSpec choice(std::string_view name, std::span<const std::string_v
   return spec;
 }
 
-constexpr OptionSpec list(OptionKind kind, std::string_view name, std::string_view metavar, double lowest,
-                          std::string_view default_text, std::string_view help, uint32_t commands,
-                          std::string_view group) {
+constexpr OptionSpec list(OptionKind kind, std::string_view name, std::string_view metavar,
+                          double lowest, std::string_view default_text, std::string_view help,
+                          uint32_t commands, std::string_view group) {
   OptionSpec spec{name, kind, metavar, default_text, help, lowest, kMaxInt};
   spec.commands = commands;
   spec.group = group;
@@ -136,7 +158,9 @@ constexpr OptionSpec of_kind(OptionSpec spec, OptionKind kind) {
 }
 
 constexpr std::array kOptions = {
-    no_variable(text("prompt", "TEXT", "the text to go on from; - reads it from standard input, as it is", G, kInput)),
+    no_variable(text("prompt", "TEXT",
+                     "the text to go on from; - reads it from standard input, as it is", G,
+                     kInput)),
     no_variable(list(OptionKind::integer_list, "prompt_token_ids", "IDS", 0, "",
                      "the prompt as token ids, 1,2,3; nothing is added to them", G, kInput)),
     flag("chat", "the prompt is a user's message; the model's chat template is applied", G, kInput),
@@ -145,63 +169,79 @@ constexpr std::array kOptions = {
     flag("parse_special", "control tokens spelled out in the text become those tokens", T, kInput),
     flag("add_special", "add the BOS and EOS tokens that the model's file asks for", T, kInput),
 
-    shown_default(real("temperature", 0, kMaxDouble, "", "0 takes the most probable token; higher is more varied", G | C,
-                       kSampling),
+    shown_default(real("temperature", 0, kMaxDouble, "",
+                       "0 takes the most probable token; higher is more varied", G | C, kSampling),
                   "the model's, else 0.7"),
-    shown_default(above_lowest(real("top_p", 0, 1, "", "only the most probable tokens that make up this share", G | C,
+    shown_default(above_lowest(real("top_p", 0, 1, "",
+                                    "only the most probable tokens that make up this share", G | C,
                                     kSampling)),
                   "the model's, else 0.95"),
-    integer("top_k", -1, kMaxInt, "0", "only this many of the most probable tokens; 0 or -1: all", G | C, kSampling),
-    real("min_p", 0, 1, "0", "only tokens at least this probable, relative to the most probable", G | C, kSampling),
-    shown_default(of_kind(integer("seed", 0, 0, "", "the same seed, prompt and flags give the same answer", G | C, kSampling),
-                          OptionKind::seed),
-                  "a fresh one, which is reported"),
+    integer("top_k", -1, kMaxInt, "0", "only this many of the most probable tokens; 0 or -1: all",
+            G | C, kSampling),
+    real("min_p", 0, 1, "0", "only tokens at least this probable, relative to the most probable",
+         G | C, kSampling),
+    shown_default(
+        of_kind(integer("seed", 0, 0, "", "the same seed, prompt and flags give the same answer",
+                        G | C, kSampling),
+                OptionKind::seed),
+        "a fresh one, which is reported"),
     integer("n", 1, kMaxChoices, "1", "answers to the prompt", G, kSampling),
-    real("presence_penalty", -2, 2, "0", "subtracted from the logit of each token generated before", G | C, kSampling),
-    real("frequency_penalty", -2, 2, "0", "the same, for each time it was generated", G | C, kSampling),
-    above_lowest(real("repetition_penalty", 0, kMaxDouble, "1",
-                      "divides the positive logit of each token of prompt and answer, multiplies a negative one", G | C,
-                      kSampling)),
-    repeatable(list(OptionKind::logit_bias, "logit_bias", "ID=BIAS", 0, "", "added to the logit of a token", G | C,
-                    kSampling)),
+    real("presence_penalty", -2, 2, "0", "subtracted from the logit of each token generated before",
+         G | C, kSampling),
+    real("frequency_penalty", -2, 2, "0", "the same, for each time it was generated", G | C,
+         kSampling),
+    above_lowest(real(
+        "repetition_penalty", 0, kMaxDouble, "1",
+        "divides the positive logit of each token of prompt and answer, multiplies a negative one",
+        G | C, kSampling)),
+    repeatable(list(OptionKind::logit_bias, "logit_bias", "ID=BIAS", 0, "",
+                    "added to the logit of a token", G | C, kSampling)),
 
     shown_default(integer("max_tokens", 0, kMaxInt, "", "tokens of an answer at most", G | C, kEnd),
                   "to the end of the context"),
     integer("min_tokens", 0, kMaxInt, "0", "tokens before the answer may end", G | C, kEnd),
     repeatable(text("stop", "TEXT", "text that ends the answer", G | C, kEnd)),
-    list(OptionKind::integer_list, "stop_token_ids", "IDS", 0, "", "token ids that end the answer", G | C, kEnd),
+    list(OptionKind::integer_list, "stop_token_ids", "IDS", 0, "", "token ids that end the answer",
+         G | C, kEnd),
     flag("ignore_eos", "go on after the model's end-of-answer tokens", G | C, kEnd),
     flag("include_stop_str_in_output", "keep the stop text in the answer", G | C, kEnd),
 
     flag("skip_special_tokens", "leave control tokens out of the answer's text", G, kShown, "on"),
-    shown_default(integer("logprobs", 0, kMaxLogprobs, "",
-                          "log-probabilities of this many tokens at each place of the answer; with --json", G, kShown),
-                  "none"),
-    shown_default(integer("prompt_logprobs", 0, kMaxLogprobs, "", "the same at each place of the prompt; with --json", G,
-                          kShown),
+    shown_default(
+        integer("logprobs", 0, kMaxLogprobs, "",
+                "log-probabilities of this many tokens at each place of the answer; with --json", G,
+                kShown),
+        "none"),
+    shown_default(integer("prompt_logprobs", 0, kMaxLogprobs, "",
+                          "the same at each place of the prompt; with --json", G, kShown),
                   "none"),
     flag("json", "print one JSON object", G | I | E | P | B, kShown),
 
-    choice("dtype", kDTypes, "TYPE", "auto",
-           "of computation; auto: int8 activations for quantised weights; float32: exact and slower", G | C | P | B,
-           kEngine),
-    choice("kv_cache_dtype", kKvDTypes, "TYPE", "auto", "auto: float32 with --dtype float32, else float16",
-           G | C | E | P | B, kEngine),
-    choice("kv_cache", kOnOff, "on|off", "on", "off computes the whole sequence again at each step", G | C, kEngine),
+    choice(
+        "dtype", kDTypes, "TYPE", "auto",
+        "of computation; auto: int8 activations for quantised weights; float32: exact and slower",
+        G | C | P | B, kEngine),
+    choice("kv_cache_dtype", kKvDTypes, "TYPE", "auto",
+           "auto: float32 with --dtype float32, else float16", G | C | E | P | B, kEngine),
+    choice("kv_cache", kOnOff, "on|off", "on", "off computes the whole sequence again at each step",
+           G | C, kEngine),
     integer("threads", 0, 1024, "0", "0: the cores this process may use", G | C | P | B, kEngine),
-    of_kind(choice("block_size", kBlockSizeChoices, "N", "32", "tokens of one block of the KV cache", G | C | E | P | B,
-                   kEngine),
+    of_kind(choice("block_size", kBlockSizeChoices, "N", "32",
+                   "tokens of one block of the KV cache", G | C | E | P | B, kEngine),
             OptionKind::integer),
-    integer("max_num_batched_tokens", 1, 65536, "512", "tokens of one forward; a longer prompt is cut into chunks",
-            G | C | P | B, kEngine),
+    integer("max_num_batched_tokens", 1, 65536, "512",
+            "tokens of one forward; a longer prompt is cut into chunks", G | C | P | B, kEngine),
 
-    shown_default(integer("seq_len", 1, 1e12, "", "tokens of each sequence", E, kMeasure), "the model's context"),
+    shown_default(integer("seq_len", 1, 1e12, "", "tokens of each sequence", E, kMeasure),
+                  "the model's context"),
     integer("batch_size", 1, 1e9, "1", "sequences held at once", E, kMeasure),
-    above_lowest(real("memory", 0, 1e9, "", "GiB for the KV cache: how many sequences fit", E, kMeasure)),
+    above_lowest(
+        real("memory", 0, 1e9, "", "GiB for the KV cache: how many sequences fit", E, kMeasure)),
     integer("context", 2, kMaxInt, "512", "tokens of one window of a text", P, kMeasure),
-    list(OptionKind::integer_list, "contexts", "LIST", 1, "64,128,256,512,1024", "context lengths to measure at", B,
-         kMeasure),
-    integer("gen_tokens", 2, 1024, "5", "tokens to generate at each; the first is not timed", B, kMeasure),
+    list(OptionKind::integer_list, "contexts", "LIST", 1, "64,128,256,512,1024",
+         "context lengths to measure at", B, kMeasure),
+    integer("gen_tokens", 2, 1024, "5", "tokens to generate at each; the first is not timed", B,
+            kMeasure),
     integer("runs", 1, 100, "3", "runs of which the median is reported", B, kMeasure),
 };
 

@@ -10,7 +10,16 @@
 
 namespace octavo::cli {
 
-enum class Command : uint8_t { generate, chat, tokenize, inspect, estimate, perplexity, bench, help_markdown };
+enum class Command : uint8_t {
+  generate,
+  chat,
+  tokenize,
+  inspect,
+  estimate,
+  perplexity,
+  bench,
+  help_markdown
+};
 
 constexpr uint32_t bit(Command command) { return 1u << static_cast<uint32_t>(command); }
 
@@ -34,7 +43,8 @@ std::span<const OptionSpec> options();
 // Of one command, in the order of the table.
 std::vector<const OptionSpec*> options_of(Command command);
 
-inline constexpr double kDefaultTemperature = 0.7;  // of generate and chat, for a model whose own is not known
+inline constexpr double kDefaultTemperature =
+    0.7;  // of generate and chat, for a model whose own is not known
 inline constexpr double kDefaultTopP = 0.95;
 
 }  // namespace octavo::cli

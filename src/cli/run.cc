@@ -9,23 +9,32 @@ namespace {
 
 Result<void> dispatch(const Invocation& invocation, Terminal& terminal) {
   switch (invocation.command->command) {
-    case Command::generate: return run_generate(invocation, terminal);
-    case Command::chat: return run_chat(invocation, terminal);
-    case Command::tokenize: return run_tokenize(invocation, terminal);
-    case Command::inspect: return run_inspect(invocation, terminal);
-    case Command::estimate: return run_estimate(invocation, terminal);
-    case Command::perplexity: return run_perplexity(invocation, terminal);
-    case Command::bench: return run_bench(invocation, terminal);
-    case Command::help_markdown: break;
+    case Command::generate:
+      return run_generate(invocation, terminal);
+    case Command::chat:
+      return run_chat(invocation, terminal);
+    case Command::tokenize:
+      return run_tokenize(invocation, terminal);
+    case Command::inspect:
+      return run_inspect(invocation, terminal);
+    case Command::estimate:
+      return run_estimate(invocation, terminal);
+    case Command::perplexity:
+      return run_perplexity(invocation, terminal);
+    case Command::bench:
+      return run_bench(invocation, terminal);
+    case Command::help_markdown:
+      break;
   }
   terminal.write(help_markdown());
   return {};
 }
 
-Result<void> run_command_line(std::span<const std::string> arguments, const Environment& environment,
-                              Terminal& terminal) {
+Result<void> run_command_line(std::span<const std::string> arguments,
+                              const Environment& environment, Terminal& terminal) {
   OCTAVO_TRY(const CommandLine line, parse_command_line(arguments, environment));
-  if (const auto* invocation = std::get_if<Invocation>(&line)) return dispatch(*invocation, terminal);
+  if (const auto* invocation = std::get_if<Invocation>(&line))
+    return dispatch(*invocation, terminal);
   if (const auto* help = std::get_if<HelpRequest>(&line))
     terminal.write(help->command ? help_text(*help->command) : help_text());
   else
@@ -35,11 +44,13 @@ Result<void> run_command_line(std::span<const std::string> arguments, const Envi
 
 }  // namespace
 
-int run(std::span<const std::string> arguments, const Environment& environment, Terminal& terminal) {
+int run(std::span<const std::string> arguments, const Environment& environment,
+        Terminal& terminal) {
   auto result = run_command_line(arguments, environment, terminal);
   if (result) result = terminal.status();
   if (result) return 0;
-  terminal.say(fmt::format("octavo: error: {} [{}]", result.error().message, error_name(result.error().code)));
+  terminal.say(fmt::format("octavo: error: {} [{}]", result.error().message,
+                           error_name(result.error().code)));
   return exit_code(result.error().code);
 }
 

@@ -22,7 +22,8 @@ void read_ends(SamplingParams& params, const OptionValues& options) {
   params.max_tokens = find_int(options, "max_tokens");
   params.min_tokens = options.integer("min_tokens");
   params.stop = options.all<std::string>("stop");
-  params.stop_token_ids = to_token_ids(options.find<std::vector<int64_t>>("stop_token_ids").value_or(std::vector<int64_t>()));
+  params.stop_token_ids = to_token_ids(
+      options.find<std::vector<int64_t>>("stop_token_ids").value_or(std::vector<int64_t>()));
   params.ignore_eos = options.flag("ignore_eos");
   params.include_stop_str_in_output = options.flag("include_stop_str_in_output");
 }
@@ -55,8 +56,10 @@ Result<SamplingParams> read_sampling_params(const OptionValues& options) {
   return params;
 }
 
-void use_model_defaults(SamplingParams& params, const OptionValues& options, const CatalogEntry* known) {
-  if (!options.is_given("temperature")) params.temperature = known ? known->temperature : kDefaultTemperature;
+void use_model_defaults(SamplingParams& params, const OptionValues& options,
+                        const CatalogEntry* known) {
+  if (!options.is_given("temperature"))
+    params.temperature = known ? known->temperature : kDefaultTemperature;
   if (!options.is_given("top_p")) params.top_p = known ? known->top_p : kDefaultTopP;
 }
 

@@ -9,13 +9,14 @@
 
 namespace octavo::cli {
 
-// Of generate and chat, checked as far as can be without a model: what the vocabulary decides is left to the engine.
-// temperature and top_p that are not given are set by use_model_defaults().
+// Of generate and chat, checked as far as can be without a model: what the vocabulary decides is
+// left to the engine. temperature and top_p that are not given are set by use_model_defaults().
 Result<SamplingParams> read_sampling_params(const OptionValues& options);
 
-// Where temperature and top_p are not given: the model's own if the catalog knows the file, else kDefaultTemperature
-// and kDefaultTopP.
-void use_model_defaults(SamplingParams& params, const OptionValues& options, const CatalogEntry* known);
+// Where temperature and top_p are not given: the model's own if the catalog knows the file, else
+// kDefaultTemperature and kDefaultTopP.
+void use_model_defaults(SamplingParams& params, const OptionValues& options,
+                        const CatalogEntry* known);
 
 // Of generate, chat, perplexity and bench. Model, progress and max_num_seqs are left to the caller.
 EngineOptions read_engine_options(const OptionValues& options);

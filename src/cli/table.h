@@ -8,9 +8,10 @@
 
 namespace octavo::cli {
 
-// Columns as wide as their widest cell, two spaces between them. A character of `alignment` for each column: 'l' or
-// 'r'. REQUIRES: rows are no longer than alignment.
-std::string format_table(const std::vector<std::vector<std::string>>& rows, std::string_view alignment);
+// Columns as wide as their widest cell, two spaces between them. A character of `alignment` for
+// each column: 'l' or 'r'. REQUIRES: rows are no longer than alignment.
+std::string format_table(const std::vector<std::vector<std::string>>& rows,
+                         std::string_view alignment);
 
 // "0.4375 GiB", "56 KiB", "12 bytes": four digits.
 std::string human_bytes(int64_t bytes);

@@ -6,6 +6,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "text/utf8.h"
+
 namespace octavo::cli {
 namespace {
 
@@ -23,11 +25,14 @@ int write_all(int file, std::string_view bytes) {
   return 0;
 }
 
-bool is_c0(char c) { return (static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\t') || c == 0x7F; }
+bool is_c0(char c) {
+  return (static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\t') || c == 0x7F;
+}
 
 // U+0080 to U+009F: C2, then 80 to 9F.
 bool is_c1(std::string_view text, size_t at) {
-  return text[at] == '\xC2' && at + 1 < text.size() && static_cast<unsigned char>(text[at + 1]) < 0xA0;
+  return text[at] == '\xC2' && at + 1 < text.size() &&
+         static_cast<unsigned char>(text[at + 1]) < 0xA0;
 }
 
 }  // namespace
@@ -37,9 +42,25 @@ std::string without_controls(std::string_view text) {
   out.reserve(text.size());
   for (size_t i = 0; i < text.size(); ++i) {
     const bool c1 = is_c1(text, i);
-    if (c1 || is_c0(text[i])) out += kReplacement;
-    else out += text[i];
+    if (c1 || is_c0(text[i]))
+      out += kReplacement;
+    else
+      out += text[i];
     if (c1) ++i;
+  }
+  return out;
+}
+
+std::string one_line(std::string_view text) {
+  std::string valid, out;
+  Utf8Repair repair;
+  repair.push(text, valid);
+  repair.finish(valid);
+  for (const char c : without_controls(valid)) {
+    if (c == '\n')
+      out += kReplacement;
+    else
+      out += c;
   }
   return out;
 }
@@ -52,17 +73,19 @@ Terminal::Terminal()
 void Terminal::write(std::string_view text) {
   clear_progress();
   if (text.empty() || write_error_ != 0) return;
-  write_error_ = output_is_terminal_ ? write_all(STDOUT_FILENO, without_controls(text)) : write_all(STDOUT_FILENO, text);
+  write_error_ = output_is_terminal_ ? write_all(STDOUT_FILENO, without_controls(text))
+                                     : write_all(STDOUT_FILENO, text);
 }
 
 Result<void> Terminal::status() const {
   if (write_error_ == 0 || write_error_ == EPIPE) return {};
-  return fail(ErrorCode::io_error, fmt::format("standard output cannot be written: {}", std::strerror(write_error_)));
+  return fail(ErrorCode::io_error,
+              fmt::format("standard output cannot be written: {}", std::strerror(write_error_)));
 }
 
 void Terminal::say(std::string_view line) {
   clear_progress();
-  write_all(STDERR_FILENO, (error_is_terminal_ ? without_controls(line) : std::string(line)) + "\n");
+  write_all(STDERR_FILENO, one_line(line) + "\n");
 }
 
 void Terminal::remark(std::string_view line) {

@@ -19,8 +19,9 @@ class Terminal {
   bool output_is_terminal() const { return output_is_terminal_; }
   bool error_is_terminal() const { return error_is_terminal_; }
 
-  // To standard output, at once. On a terminal, control characters other than newline and tab become U+FFFD: text of
-  // models and files must not command it. After a failed write nothing more is written.
+  // To standard output, at once. On a terminal, control characters other than newline and tab
+  // become U+FFFD: text of models and files must not command it. After a failed write nothing more
+  // is written.
   void write(std::string_view text);
 
   // False once a write failed: whoever makes text may stop.
@@ -29,11 +30,13 @@ class Terminal {
   // io_error if a write failed. A reader who went away (EPIPE) is no error.
   Result<void> status() const;
 
-  // One line on standard error. say: always. remark: only if it is a terminal.
+  // One line on standard error, whatever the text holds: names from files get into messages. say:
+  // always. remark: only if it is a terminal.
   void say(std::string_view line);
   void remark(std::string_view line);
 
-  // Shows, in place of the line before, how far a long work is; only if standard error is a terminal.
+  // Shows, in place of the line before, how far a long work is; only if standard error is a
+  // terminal.
   void progress(std::string_view line);
   void clear_progress();
 
@@ -43,7 +46,11 @@ class Terminal {
   int write_error_ = 0;  // errno
 };
 
-// `text` with control characters, C1 included, as U+FFFD; newline and tab stay. REQUIRES: whole characters of UTF-8.
+// `text` with control characters, C1 included, as U+FFFD; newline and tab stay. REQUIRES: whole
+// characters of UTF-8.
 std::string without_controls(std::string_view text);
+
+// Valid UTF-8 on one line: other bytes, control characters and newlines become U+FFFD.
+std::string one_line(std::string_view text);
 
 }  // namespace octavo::cli

@@ -25,7 +25,8 @@ Result<json> parse(std::string_view text, std::string_view name) {
     return depth <= kMaxDepth;
   };
   json root = json::parse(text, within_depth, /*allow_exceptions=*/false);
-  if (deepest > kMaxDepth) return refuse(name, fmt::format("is nested deeper than {} levels", kMaxDepth));
+  if (deepest > kMaxDepth)
+    return refuse(name, fmt::format("is nested deeper than {} levels", kMaxDepth));
   if (root.is_discarded()) return refuse(name, "is not JSON");
   return root;
 }
@@ -38,7 +39,9 @@ Result<std::vector<TokenId>> read_ids(const json& array, std::string_view name) 
     // Of an unsigned number above int64 this makes a negative one, which is refused as well.
     const int64_t id = item.is_number_integer() ? item.get<int64_t>() : -1;
     if (id < 0 || id > std::numeric_limits<int32_t>::max())
-      return refuse(name, fmt::format("has at place {} something that is no token id (an integer, 0 or more)", ids.size()));
+      return refuse(
+          name, fmt::format("has at place {} something that is no token id (an integer, 0 or more)",
+                            ids.size()));
     ids.push_back(TokenId{static_cast<int32_t>(id)});
   }
   return ids;
@@ -51,14 +54,16 @@ Result<std::vector<TokenId>> parse_token_ids(std::string_view text, std::string_
   return read_ids(root, name);
 }
 
-Result<std::vector<std::vector<TokenId>>> parse_windows(std::string_view text, std::string_view name) {
+Result<std::vector<std::vector<TokenId>>> parse_windows(std::string_view text,
+                                                        std::string_view name) {
   OCTAVO_TRY(const json root, parse(text, name));
   const auto field = root.is_object() ? root.find("windows") : root.end();
   if (field == root.end() || !field->is_array() || field->empty())
     return refuse(name, "has no field 'windows' with a list of arrays of token ids");
   std::vector<std::vector<TokenId>> windows;
   for (const json& window : *field) {
-    OCTAVO_TRY(std::vector<TokenId> ids, read_ids(window, fmt::format("{}: window {}", name, windows.size())));
+    OCTAVO_TRY(std::vector<TokenId> ids,
+               read_ids(window, fmt::format("{}: window {}", name, windows.size())));
     windows.push_back(std::move(ids));
   }
   return windows;

@@ -11,12 +11,14 @@ namespace {
 std::string isa_text(const std::string& forced_isa) {
   const auto ops = kernels::select_isa(forced_isa);
   if (!ops) return fmt::format("instruction set: none ({})\n", ops.error().message);
-  std::string out = fmt::format("instruction set: {} ({})\n", (*ops)->isa,
-                                forced_isa.empty() ? "the best this machine has" : "forced by OCTAVO_ISA");
+  std::string out =
+      fmt::format("instruction set: {} ({})\n", (*ops)->isa,
+                  forced_isa.empty() ? "the best this machine has" : "forced by OCTAVO_ISA");
   for (const kernels::IsaChoice& choice : kernels::list_isas()) {
     if (choice.name == (*ops)->isa) break;
-    out += choice.missing.empty() ? fmt::format("  not {}: OCTAVO_ISA asks for another\n", choice.name)
-                                  : fmt::format("  not {}: this machine lacks {}\n", choice.name, choice.missing);
+    out += choice.missing.empty()
+               ? fmt::format("  not {}: OCTAVO_ISA asks for another\n", choice.name)
+               : fmt::format("  not {}: this machine lacks {}\n", choice.name, choice.missing);
   }
   return out;
 }
@@ -24,8 +26,8 @@ std::string isa_text(const std::string& forced_isa) {
 }  // namespace
 
 std::string version_text(const std::string& forced_isa) {
-  return fmt::format("octavo {}\ncommit: {}\ncompiler: {}\nbuild type: {}\n{}", version(), commit(), compiler(),
-                     build_type(), isa_text(forced_isa));
+  return fmt::format("octavo {}\ncommit: {}\ncompiler: {}\nbuild type: {}\n{}", version(), commit(),
+                     compiler(), build_type(), isa_text(forced_isa));
 }
 
 }  // namespace octavo::cli

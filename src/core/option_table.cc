@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <limits>
 #include <optional>
 
 namespace octavo {
@@ -33,7 +34,8 @@ std::optional<T> parse_number(std::string_view text) {
 template <class T>
 bool is_inside(const OptionSpec& spec, T value) {
   const auto number = static_cast<double>(value);
-  return (spec.above_lowest ? number > spec.lowest : number >= spec.lowest) && number <= spec.highest;
+  return (spec.above_lowest ? number > spec.lowest : number >= spec.lowest) &&
+         number <= spec.highest;
 }
 
 bool is_choice(const OptionSpec& spec, std::string_view text) {
@@ -48,7 +50,8 @@ std::optional<OptionValue> parse_flag(std::string_view text) {
 
 std::optional<OptionValue> parse_integer(const OptionSpec& spec, std::string_view text) {
   const auto value = parse_number<int64_t>(text);
-  const bool allowed = spec.choices.empty() ? value && is_inside(spec, *value) : is_choice(spec, text);
+  const bool allowed =
+      spec.choices.empty() ? value && is_inside(spec, *value) : is_choice(spec, text);
   if (!value || !allowed) return std::nullopt;
   return *value;
 }
@@ -102,14 +105,22 @@ std::optional<OptionValue> parse_logit_bias(std::string_view text) {
 
 std::optional<OptionValue> parse_value(const OptionSpec& spec, std::string_view text) {
   switch (spec.kind) {
-    case OptionKind::flag: return parse_flag(text);
-    case OptionKind::integer: return parse_integer(spec, text);
-    case OptionKind::number: return parse_double(spec, text);
-    case OptionKind::seed: return parse_seed(text);
-    case OptionKind::text: return std::string(text);
-    case OptionKind::choice: break;
-    case OptionKind::integer_list: return parse_integer_list(spec, text);
-    case OptionKind::logit_bias: return parse_logit_bias(text);
+    case OptionKind::flag:
+      return parse_flag(text);
+    case OptionKind::integer:
+      return parse_integer(spec, text);
+    case OptionKind::number:
+      return parse_double(spec, text);
+    case OptionKind::seed:
+      return parse_seed(text);
+    case OptionKind::text:
+      return std::string(text);
+    case OptionKind::choice:
+      break;
+    case OptionKind::integer_list:
+      return parse_integer_list(spec, text);
+    case OptionKind::logit_bias:
+      return parse_logit_bias(text);
   }
   if (!is_choice(spec, text)) return std::nullopt;
   return std::string(text);
@@ -117,15 +128,16 @@ std::optional<OptionValue> parse_value(const OptionSpec& spec, std::string_view 
 
 std::string range_text(const OptionSpec& spec) {
   const auto number = [&](double value) {
-    return spec.kind == OptionKind::number ? fmt::format("{:g}", value) : fmt::format("{:.0f}", value);
+    return spec.kind == OptionKind::number ? fmt::format("{:g}", value)
+                                           : fmt::format("{:.0f}", value);
   };
   const std::string lowest = number(spec.lowest);
-  // The largest numbers of their types are no bounds that anyone needs to read.
-  const bool is_bounded = spec.kind == OptionKind::number ? spec.highest < 1e300 : spec.highest < 2147483647;
+  const bool is_bounded = spec.highest < std::numeric_limits<double>::max();
   if (spec.above_lowest)
     return is_bounded ? fmt::format("more than {}, at most {}", lowest, number(spec.highest))
                       : fmt::format("more than {}", lowest);
-  return is_bounded ? fmt::format("{} to {}", lowest, number(spec.highest)) : fmt::format("{} or more", lowest);
+  return is_bounded ? fmt::format("{} to {}", lowest, number(spec.highest))
+                    : fmt::format("{} or more", lowest);
 }
 
 // Edits (a letter added, dropped or changed, two neighbours swapped) from one name to another.
@@ -137,7 +149,8 @@ size_t edit_distance(std::string_view a, std::string_view b) {
         cost[i][j] = i + j;
         continue;
       }
-      cost[i][j] = std::min({cost[i - 1][j] + 1, cost[i][j - 1] + 1, cost[i - 1][j - 1] + (a[i - 1] != b[j - 1])});
+      cost[i][j] = std::min(
+          {cost[i - 1][j] + 1, cost[i][j - 1] + 1, cost[i - 1][j - 1] + (a[i - 1] != b[j - 1])});
       if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
         cost[i][j] = std::min(cost[i][j], cost[i - 2][j - 2] + 1);
     }
@@ -153,7 +166,8 @@ std::string dashed(std::string_view name, char separator) {
 
 }  // namespace
 
-Result<OptionValue> parse_option(const OptionSpec& spec, std::string_view text, std::string_view given_as) {
+Result<OptionValue> parse_option(const OptionSpec& spec, std::string_view text,
+                                 std::string_view given_as) {
   if (auto value = parse_value(spec, text)) return *std::move(value);
   return fail(ErrorCode::invalid_argument,
               fmt::format("{} is '{}'; allowed: {}", given_as, shown(text), allowed_values(spec)));
@@ -162,14 +176,21 @@ Result<OptionValue> parse_option(const OptionSpec& spec, std::string_view text, 
 std::string allowed_values(const OptionSpec& spec) {
   if (!spec.choices.empty()) return fmt::format("{}", fmt::join(spec.choices, ", "));
   switch (spec.kind) {
-    case OptionKind::flag: return "on, off";
-    case OptionKind::integer: return "an integer, " + range_text(spec);
-    case OptionKind::number: return "a number, " + range_text(spec);
-    case OptionKind::seed: return "an integer, 0 to 18446744073709551615";
-    case OptionKind::integer_list: return "integers with commas between them, each " + range_text(spec);
-    case OptionKind::logit_bias: return "ID=BIAS with a token id and a bias from -100 to 100, several with commas between";
+    case OptionKind::flag:
+      return "on, off";
+    case OptionKind::integer:
+      return "an integer, " + range_text(spec);
+    case OptionKind::number:
+      return "a number, " + range_text(spec);
+    case OptionKind::seed:
+      return "an integer, 0 to 18446744073709551615";
+    case OptionKind::integer_list:
+      return "integers with commas between them, each " + range_text(spec);
+    case OptionKind::logit_bias:
+      return "ID=BIAS with a token id and a bias from -100 to 100, several with commas between";
     case OptionKind::text:
-    case OptionKind::choice: break;
+    case OptionKind::choice:
+      break;
   }
   return "";
 }

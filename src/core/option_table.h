@@ -1,5 +1,6 @@
-// Options as data: a row says all that is known of one, and flags, environment variables, --help, defaults and the docs
-// page follow from it. Which options there are is said by who has them (cli/options.cc).
+// Options as data: a row says all that is known of one, and flags, environment variables, --help,
+// defaults and the docs page follow from it. Which options there are is said by who has them
+// (cli/options.cc).
 #pragma once
 
 #include <cstdint>
@@ -29,7 +30,7 @@ using OptionValue = std::variant<bool, int64_t, uint64_t, double, std::string, s
                                  std::vector<LogitBias>>;
 
 struct OptionSpec {
-  std::string_view name;          // "top_p": the flag is --top-p, the variable OCTAVO_TOP_P
+  std::string_view name;  // "top_p": the flag is --top-p, the variable OCTAVO_TOP_P
   OptionKind kind;
   std::string_view metavar;       // what stands for the value in --help; of a flag: nothing
   std::string_view default_text;  // as it would be typed; empty: none
@@ -43,20 +44,22 @@ struct OptionSpec {
   std::string_view default_shown = {};  // what --help says where default_text is empty
   bool repeatable = false;
   bool has_variable = true;
-  uint32_t commands = 0;           // a bit for each command that takes it
-  std::string_view group = {};     // its heading in --help
+  uint32_t commands = 0;        // a bit for each command that takes it
+  std::string_view group = {};  // its heading in --help
 };
 
-// The value of one text. `given_as` is the flag or variable of messages. invalid_argument, naming it, the text and what
-// is allowed. A flag takes on, off, true, false, 1 and 0.
-Result<OptionValue> parse_option(const OptionSpec& spec, std::string_view text, std::string_view given_as);
+// The value of one text. `given_as` is the flag or variable of messages. invalid_argument, naming
+// it, the text and what is allowed. A flag takes on, off, true, false, 1 and 0.
+Result<OptionValue> parse_option(const OptionSpec& spec, std::string_view text,
+                                 std::string_view given_as);
 
 std::string allowed_values(const OptionSpec& spec);  // "0 to 1", "auto, float32"; empty: anything
 
 std::string flag_of(std::string_view name);      // "--top-p"
 std::string variable_of(std::string_view name);  // "OCTAVO_TOP_P"
 
-// The candidate that a mistyped name probably means: few letters differ, or it begins so. Empty: none is close.
+// The candidate that a mistyped name probably means: few letters differ, or it begins so. Empty:
+// none is close.
 std::string_view nearest_name(std::string_view name, std::span<const std::string> candidates);
 
 }  // namespace octavo

@@ -14,6 +14,7 @@ namespace octavo::kernels {
 
 constexpr int kPanelRows = 16;  // output rows per panel: one 64-byte line holds 16 rows x 4 bytes
 constexpr int kBlock = 32;      // inputs that share one activation scale
+constexpr int kMaxQ = 127;      // largest rounded activation; -128 would overflow 16-bit sums of pairs
 
 // A weight matrix in panels of 16 output rows (P16); see panel_layout.h for the bytes. Owns nothing.
 struct PanelMatrix {
@@ -26,15 +27,22 @@ struct PanelMatrix {
   int64_t panels() const { return (rows + kPanelRows - 1) / kPanelRows; }
 };
 
-// Activations as int8 per 32 inputs ("A8"), one row per token, scales and sums apart. x = d * q.
+// Activations rounded per 32 inputs ("A8"), one row per token, scales and sums apart: x = d * (128 * q + q_low).
+// q alone is int8 rounding. The few blocks of a row that hold its largest values, whose rounding would hurt most, are
+// "wide": they use q_low as well, 7 more bits (docs/adr/0002-wide-blocks.md). Elsewhere q_low is zero.
 struct A8 {
-  int8_t* q;      // [tokens][cols]
-  float* d;       // [tokens][cols / 32]      scale: largest |x| / 127; NaN if any x is not finite
-  float* s;       // [tokens][cols / 32]      d * sum of q over the block
+  int8_t* q;      // [tokens][cols]           -127..127
+  int8_t* q_low;  // [tokens][cols]           -64..63
+  uint8_t* wide;  // [tokens][cols / 32]      1: the block is wide
+  float* d;       // [tokens][cols / 32]      scale; NaN if any x is not finite
+  float* s;       // [tokens][cols / 32]      d * sum of 128 * q + q_low over the block
   float* s_half;  // [tokens][cols / 16]      the same over halves of 16
-  int32_t* sum;   // [tokens][cols / 16]      sum of q over halves of 16
+  int32_t* sum;   // [tokens][cols / 16]      sum of 128 * q + q_low over halves of 16
   int64_t cols;   // multiple of 32
 };
+
+// A block is wide if the square of its largest |x| is more than this times the mean of those squares over the row.
+constexpr float kWideThreshold = 1.5f;
 
 enum class KvType : uint8_t { f32, f16, bf16 };
 

@@ -74,9 +74,11 @@ inline std::vector<float> random_floats(size_t n, unsigned seed) {
 // Owns what an A8 points to.
 struct A8Buffer {
   A8Buffer(int64_t tokens, int64_t cols)
-      : q(static_cast<size_t>(tokens * cols)), d(q.size() / 32), s(q.size() / 32), s_half(q.size() / 16),
-        sum(q.size() / 16), a8{q.data(), d.data(), s.data(), s_half.data(), sum.data(), cols} {}
-  std::vector<int8_t> q;
+      : q(static_cast<size_t>(tokens * cols)), q_low(q.size()), wide(q.size() / 32), d(q.size() / 32), s(q.size() / 32),
+        s_half(q.size() / 16), sum(q.size() / 16),
+        a8{q.data(), q_low.data(), wide.data(), d.data(), s.data(), s_half.data(), sum.data(), cols} {}
+  std::vector<int8_t> q, q_low;
+  std::vector<uint8_t> wide;
   std::vector<float> d, s, s_half;
   std::vector<int32_t> sum;
   A8 a8;

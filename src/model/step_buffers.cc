@@ -32,6 +32,8 @@ size_t carve(StepBuffers& b, const StepShape& s, uint8_t* base) {
   for (float** angle : {&b.cosines, &b.sines}) c.take(*angle, n * s.rope_pairs);
   const int64_t widest = std::max({s.hidden, s.q_dim, s.intermediate});
   c.take(b.rounded.q, n * widest);
+  c.take(b.rounded.q_low, n * widest);
+  c.take(b.rounded.wide, n * widest / 32 + n);
   c.take(b.rounded.d, n * widest / 32 + n);
   c.take(b.rounded.s, n * widest / 32 + n);
   c.take(b.rounded.s_half, n * widest / 16);

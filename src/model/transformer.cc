@@ -232,7 +232,7 @@ void Transformer::quantize_row(const float* x, int64_t cols, int64_t row) {
   if (dtype_ == ComputeType::automatic && cols % kernels::kBlock == 0) ops_.quantize_a8(x, a8(cols), row);
 }
 
-kernels::A8 Transformer::a8(int64_t cols) {
+kernels::A8 Transformer::a8(int64_t cols) const {
   kernels::A8 rounded = buffers_.rounded;
   rounded.cols = cols;
   return rounded;

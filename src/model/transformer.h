@@ -63,7 +63,7 @@ class Transformer : public Model {
   void ffn_block(const LayerWeights& layer, int64_t tokens);
   void write_kv(const kernels::KvLayer& kv, int64_t row);
   void quantize_row(const float* x, int64_t cols, int64_t row);
-  kernels::A8 a8(int64_t cols);
+  kernels::A8 a8(int64_t cols) const;
   void multiply(std::initializer_list<Product> products, const float* x, int64_t cols, int64_t tokens);
   void multiply_panels(const kernels::PanelMatrix& w, int64_t begin, int64_t end, const float* x, int64_t cols,
                        int64_t tokens, float* y);

@@ -26,8 +26,7 @@ class MergeTable {
     uint64_t pair = kFree;
     Merge merge{};
   };
-  static constexpr uint64_t kFree =
-      UINT64_MAX;  // ids are never negative, so no pair has this value
+  static constexpr uint64_t kFree = UINT64_MAX;  // of no pair: ids are never negative
   bool insert(uint64_t pair, Merge merge);
 
   std::vector<Slot> slots_;  // open addressing; a power of two, at most half full

@@ -1,4 +1,5 @@
-// Templates against jinja2: snippets made by tools/make_template_data.py, and the reference conversations.
+// Templates against jinja2: snippets made by tools/make_template_data.py, and the reference
+// conversations.
 #include "text/chat_template.h"
 
 #include <gtest/gtest.h>
@@ -107,12 +108,12 @@ TEST_P(ReferenceChats, RenderExactly) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Models, ReferenceChats,
-    ::testing::Values(Model{"smollm2", "<|im_start|>", "<|im_end|>"},
-                      Model{"qwen2", "<｜begin▁of▁sentence｜>", "<｜end▁of▁sentence｜>"},
-                      Model{"gemma3", "<bos>", "<eos>"}),
-    [](const auto& case_info) { return std::string(case_info.param.name); });
+INSTANTIATE_TEST_SUITE_P(Models, ReferenceChats,
+                         ::testing::Values(Model{"smollm2", "<|im_start|>", "<|im_end|>"},
+                                           Model{"qwen2", "<｜begin▁of▁sentence｜>",
+                                                 "<｜end▁of▁sentence｜>"},
+                                           Model{"gemma3", "<bos>", "<eos>"}),
+                         [](const auto& case_info) { return std::string(case_info.param.name); });
 
 TEST(ChatTemplate, TellsWhyItRefused) {
   const auto text = render("{{ raise_exception('roles must alternate') }}", {});

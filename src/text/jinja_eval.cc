@@ -296,6 +296,11 @@ Result<void> Evaluator::bind_parameters(const MacroDefinition& macro, const Argu
   return {};
 }
 
+bool Evaluator::takes(const MacroDefinition& macro, std::string_view name) {
+  return std::any_of(macro.parameters.begin(), macro.parameters.end(),
+                     [&](const auto& parameter) { return parameter.name == name; });
+}
+
 // What no parameter takes: an error, unless the body reads it through `varargs`, `kwargs` or
 // `caller`.
 Result<void> Evaluator::bind_extras(const MacroDefinition& macro, const Arguments& arguments) {
@@ -308,9 +313,7 @@ Result<void> Evaluator::bind_extras(const MacroDefinition& macro, const Argument
   Value caller = undefined("no caller defined");
   std::vector<std::pair<Value, Value>> kwargs;
   for (const auto& [name, value] : arguments.named) {
-    if (std::any_of(macro.parameters.begin(), macro.parameters.end(),
-                    [&](const auto& p) { return p.name == name; }))
-      continue;
+    if (takes(macro, name)) continue;
     if (name == "caller" && macro.uses_caller) {
       caller = value;
       continue;

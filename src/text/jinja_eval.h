@@ -93,6 +93,7 @@ class Evaluator {
   Result<Value> call(const Value& callee, const Arguments& arguments);
   Result<Value> call_macro(const Macro& macro, const Arguments& arguments);
   Result<void> bind_parameters(const MacroDefinition& macro, const Arguments& arguments);
+  static bool takes(const MacroDefinition& macro, std::string_view name);
   Result<void> bind_extras(const MacroDefinition& macro, const Arguments& arguments);
   Result<Value> make_macro(const MacroDefinition& definition);
   Result<void> enter();  // one level deeper; the caller decrements depth_ when it succeeded

@@ -131,7 +131,8 @@ Result<Target> ExpressionParser::target(bool with_field) {
   Target all;
   all.line = first.line;
   all.items.push_back(std::move(first));
-  while (stream_.skip_symbol(",") && stream_.at(Kind::name) && !stream_.at_name("in")) {
+  while (stream_.skip_symbol(",") && (stream_.at(Kind::name) || stream_.at_symbol("(")) &&
+         !stream_.at_name("in")) {
     OCTAVO_TRY(Target item, single_target(with_field));
     all.items.push_back(std::move(item));
   }
@@ -263,11 +264,11 @@ Result<ExprPtr> ExpressionParser::power() {
 }
 
 Result<ExprPtr> ExpressionParser::unary(bool with_filters) {
-  const Nesting nesting(*this);
-  OCTAVO_CHECK_OK(check_nesting());
   const int line = stream_.line();
   ExprPtr expr;
   if (stream_.at_symbol("-") || stream_.at_symbol("+")) {
+    const Nesting nesting(*this);
+    OCTAVO_CHECK_OK(check_nesting());
     const UnaryOp op = stream_.at_symbol("-") ? UnaryOp::negate : UnaryOp::plus;
     stream_.next();
     OCTAVO_TRY(ExprPtr operand, unary(false));

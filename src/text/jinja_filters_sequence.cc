@@ -110,6 +110,7 @@ Result<Value> sort_key(const Call& call, const Value& item, const Value* attribu
   }
   const Text* text = as_text(key);
   if (case_sensitive || !text) return key;
+  OCTAVO_CHECK_OK(call.context.handle_bytes(16 * text->size()));
   return call.context.text(change_case(*text, Case::lower));
 }
 

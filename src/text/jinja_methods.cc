@@ -76,16 +76,20 @@ Result<Value> affix_method(const Call& call, bool front) {
 Result<Value> do_startswith(const Call& call) { return affix_method(call, true); }
 Result<Value> do_endswith(const Call& call) { return affix_method(call, false); }
 
+// Every character is looked up and written, which costs about as much as copying 16 of them.
+template <class Change>
+Result<Value> change_characters(const Call& call, Change change) {
+  OCTAVO_CHECK_OK(call.context.handle_bytes(16 * self_text(call).size()));
+  return call.context.text(change(self_text(call)));
+}
 Result<Value> do_upper(const Call& call) {
-  return call.context.text(change_case(self_text(call), Case::upper));
+  return change_characters(call, [](const Text& t) { return change_case(t, Case::upper); });
 }
 Result<Value> do_lower(const Call& call) {
-  return call.context.text(change_case(self_text(call), Case::lower));
+  return change_characters(call, [](const Text& t) { return change_case(t, Case::lower); });
 }
-Result<Value> do_title(const Call& call) { return call.context.text(title(self_text(call))); }
-Result<Value> do_capitalize(const Call& call) {
-  return call.context.text(capitalize(self_text(call)));
-}
+Result<Value> do_title(const Call& call) { return change_characters(call, title); }
+Result<Value> do_capitalize(const Call& call) { return change_characters(call, capitalize); }
 
 Result<Value> do_replace(const Call& call) {
   OCTAVO_TRY(const Text* from, text_argument(call, 0));

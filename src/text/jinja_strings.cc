@@ -28,7 +28,7 @@ std::vector<Text> split_spaces(const Text& text, int64_t limit) {
     while (at < bytes.size() && !is_space(decode_char(bytes, at))) at += char_bytes(bytes[at]);
     words.push_back(text.slice(begin, at));
   }
-  words.push_back(strip(text.slice(at, bytes.size()), Side::right, std::nullopt));
+  words.push_back(text.slice(at, bytes.size()));
   return words;
 }
 
@@ -43,7 +43,7 @@ std::vector<Text> rsplit_spaces(const Text& text, int64_t limit) {
     while (end > 0 && space_before(end)) end = previous_char(bytes, end);
     if (end == 0) break;
     if (limit >= 0 && words.size() == static_cast<size_t>(limit)) {
-      words.push_back(strip(text.slice(0, end), Side::left, std::nullopt));
+      words.push_back(text.slice(0, end));
       break;
     }
     size_t begin = end;

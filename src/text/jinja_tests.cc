@@ -26,7 +26,7 @@ Result<Value> is_sequence(const Call& call) {
   const Sequence* sequence = as_sequence(call.self);
   const bool indexed = sequence && sequence->kind != Sequence::Kind::iterator &&
                        sequence->kind != Sequence::Kind::view;
-  return indexed || is_one_of<TextPtr, DictPtr, Undefined>(call);
+  return indexed || is<TextPtr>(call.self) || is<DictPtr>(call.self) || is<Undefined>(call.self);
 }
 
 // The remainder as Python has it: never negative for a positive divisor.

@@ -35,15 +35,14 @@ class MergeRules {
 
 class MergeEngine {
  public:
-  // Joins symbols in place and removes those that went into others. Memory is kept for the next
-  // call.
+  // Joins symbols in place and removes those that went into others. Keeps its memory for reuse.
   void run(std::vector<Symbol>& symbols, MergeRules& rules, EncodeStats& stats);
 
  private:
+  // A pair is known by its left symbol: the right one is its neighbour.
   struct Candidate {
     uint64_t order;  // priority, then position of the left symbol
-    uint32_t right;
-    uint32_t size;  // of both together: a candidate whose symbols have grown since is stale
+    uint32_t size;   // of both together: a candidate whose symbols have grown since is stale
     int32_t id;
   };
   struct Links {
@@ -52,8 +51,9 @@ class MergeEngine {
   static bool after(const Candidate& a, const Candidate& b) { return a.order > b.order; }
 
   void link(size_t count);
+  bool is_stale(const std::vector<Symbol>& symbols, uint32_t left, uint32_t size) const;
   std::optional<Candidate> candidate(const std::vector<Symbol>& symbols, uint32_t left,
-                                     uint32_t right, MergeRules& rules, EncodeStats& stats) const;
+                                     MergeRules& rules, EncodeStats& stats) const;
   void push(std::optional<Candidate> candidate);
   void join(std::vector<Symbol>& symbols, uint32_t left, const Candidate& merged);
 

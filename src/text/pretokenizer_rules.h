@@ -16,8 +16,8 @@ struct PreTokenizerRule {
   // White_Space.
   std::array<std::string_view, 6> patterns;
 
-  bool whole_words =
-      false;  // a word that is itself in the vocabulary is one token, whatever the merges say
+  // A word that is itself in the vocabulary is one token, whatever the merges say.
+  bool whole_words = false;
   bool adds_bos = false;  // when the file does not say
   bool nfc = false;       // the family's tokenizer normalises to NFC first; GGUF files do not tell
 };

@@ -45,14 +45,15 @@ TEST(PreTokenizer, SplitsAsTheFamiliesDo) {
       {"tekken", "HelloWorld 12 CAMELcase", "Hello|World| |1|2| CAMELcase"},
       {"gpt-4o", "HelloWorld's 1234", "Hello|World's| |123|4"},
       {"deepseek-v3", "12345中文abc!x", "123|45|中文|abc|!x"},
-      {"deepseek-llm", "ab cd  12中\n x  ", "ab| cd| | |12|中|\n| x|  "},
+      {"deepseek-llm", "ab cd  12中\n x  ", "ab| cd|  |12|中|\n| x|  "},
       {"deepseek-coder", "foo 42中", "foo| |4|2|中"},
       {"falcon", "a<=1234", "a|<=|123|4"},
       {"bloom", "Hi, you. ok", "Hi|,| you|.| ok"},
       {"bailingmoe", "I'll 12", "I|'ll| |1|2"},
       {"seed-coder", "a!\n", "a|!|\n"},
   };
-  for (const auto& test : cases) EXPECT_EQ(split(test.name, test.text), test.words) << test.name << ": " << test.text;
+  for (const auto& test : cases)
+    EXPECT_EQ(split(test.name, test.text), test.words) << test.name << ": " << test.text;
 }
 
 // U+0085 is White_Space, U+180E has not been since Unicode 6.3.
@@ -82,10 +83,12 @@ TEST(PreTokenizer, UnknownNamesAreRefused) {
   }
 }
 
-// One run of a class, with and without something after it that makes a pattern go back over the run.
+// One run of a class, with and without something after it that makes a pattern go back over the
+// run.
 TEST(PreTokenizer, LongRunsEndWithinTheStepLimit) {
-  for (const char* name : {"gpt2", "smollm", "llama-bpe", "qwen2", "qwen35", "tekken", "gpt-4o", "deepseek-llm",
-                           "deepseek-coder", "deepseek-v3", "falcon", "bloom", "bailingmoe", "seed-coder"}) {
+  for (const char* name :
+       {"gpt2", "smollm", "llama-bpe", "qwen2", "qwen35", "tekken", "gpt-4o", "deepseek-llm",
+        "deepseek-coder", "deepseek-v3", "falcon", "bloom", "bailingmoe", "seed-coder"}) {
     const auto pre = PreTokenizer::create(name);
     ASSERT_TRUE(pre);
     for (const std::string unit : {" ", "\n", "A", "a", "中", "!", "7", "\u0301", " \n", "\t "}) {

@@ -17,10 +17,10 @@ namespace octavo {
 class SentencePiece final : public TokenModel {
  public:
   struct Options {
-    bool add_space_prefix;  // a run of text that starts the input or follows a control token gets a
-                            // space
-    std::optional<TokenId>
-        unknown;  // for characters without a piece, when the vocabulary has no byte tokens
+    // A run of text that starts the input or follows a control token gets a space.
+    bool add_space_prefix;
+    // Stands for characters without a piece when the vocabulary has no byte tokens.
+    std::optional<TokenId> unknown;
   };
   // The vocabulary must outlive the model. Refuses one without scores or types, one with some byte
   // tokens but not all 256, and one with neither byte tokens nor an unknown token.

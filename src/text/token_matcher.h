@@ -25,8 +25,8 @@ class TokenMatcher {
   };
 
   // Spellings must be valid UTF-8, so that a match never begins or ends inside a character of valid
-  // text, and no longer than kMaxSpelling bytes. Empty ones match nothing; of equal ones the lowest
-  // id is kept.
+  // text, and no longer than kMaxSpelling bytes. Empty ones match nothing; of equal ones the first
+  // is kept.
   static Result<TokenMatcher> create(std::vector<Entry> entries);
   static constexpr size_t kMaxSpelling = 512;
 

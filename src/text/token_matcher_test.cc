@@ -9,7 +9,8 @@ namespace {
 
 TokenMatcher make(const std::vector<std::string>& spellings) {
   std::vector<TokenMatcher::Entry> entries;
-  for (const auto& spelling : spellings) entries.push_back({spelling, TokenId{static_cast<int32_t>(entries.size())}});
+  for (const auto& spelling : spellings)
+    entries.push_back({spelling, TokenId{static_cast<int32_t>(entries.size())}});
   auto matcher = TokenMatcher::create(std::move(entries));
   EXPECT_TRUE(matcher);
   return std::move(*matcher);
@@ -24,7 +25,8 @@ TEST(TokenMatcher, LeftmostThenLongest) {
   } cases[] = {
       {"x<a>bc", 0, 6, 1, 5, 1}, {"x<a>c", 0, 5, 1, 4, 0},  // of two equal spellings the first id
       {"x<a>bc", 0, 4, 1, 4, 0},                            // a match must end inside
-      {"x<a>bc", 2, 6, 2, 3, 2}, {"<", 0, 1, 0, 1, 4},      {"xyz", 0, 3, 3, 3, -1}, {"", 0, 0, 0, 0, -1},
+      {"x<a>bc", 2, 6, 2, 3, 2}, {"<", 0, 1, 0, 1, 4},
+      {"xyz", 0, 3, 3, 3, -1},   {"", 0, 0, 0, 0, -1},
   };
   for (const auto& test : cases) {
     const auto match = matcher.find(test.text, test.from, test.until);
@@ -51,7 +53,8 @@ TEST(TokenMatcher, AgreesWithSearchingForEachSpelling) {
       const size_t at = text.find(spellings[id]);
       if (at == std::string::npos) continue;
       const size_t end = at + spellings[id].size();
-      if (at < expected.begin || (at == expected.begin && end > expected.end)) expected.begin = at, expected.end = end;
+      if (at < expected.begin || (at == expected.begin && end > expected.end))
+        expected.begin = at, expected.end = end;
     }
     const auto match = matcher.find(text, 0, text.size());
     EXPECT_EQ(match.begin, expected.begin) << text;
@@ -63,7 +66,8 @@ TEST(TokenMatcher, RefusesWhatCouldCutCharactersOrCostTooMuch) {
   const auto half = TokenMatcher::create({{"\x80", TokenId{7}}});
   ASSERT_FALSE(half);
   EXPECT_NE(half.error().message.find("tokens[7]"), std::string::npos);
-  const auto longest = TokenMatcher::create({{std::string(TokenMatcher::kMaxSpelling + 1, 'a'), TokenId{3}}});
+  const auto longest =
+      TokenMatcher::create({{std::string(TokenMatcher::kMaxSpelling + 1, 'a'), TokenId{3}}});
   ASSERT_FALSE(longest);
   EXPECT_NE(longest.error().message.find("512"), std::string::npos);
 }

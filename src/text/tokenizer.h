@@ -37,8 +37,7 @@ class Tokenizer {
 
   struct EncodeOptions {
     bool parse_special = false;  // recognise control tokens that are spelled out in the text
-    bool add_special =
-        false;  // add BOS and EOS if the file asks for it and they are not already there
+    bool add_special = false;    // add BOS and EOS by the file's rules, unless already there
   };
   // Text that is not UTF-8 is refused with the byte's offset, too long text with the limit.
   Result<std::vector<TokenId>> encode(std::string_view text, EncodeOptions options) const;

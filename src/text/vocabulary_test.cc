@@ -16,8 +16,8 @@ StringTable table(const std::vector<std::string>& spellings) {
 TEST(Vocabulary, FindsOrdinaryTokensOnly) {
   const auto vocabulary = Vocabulary::create(
       table({"a", "<s>", "<unk>", "ud", "un", "<0x00>", "a", ""}),
-      {TokenType::normal, TokenType::control, TokenType::unknown, TokenType::user_defined, TokenType::unused,
-       TokenType::byte, TokenType::normal, TokenType::normal},
+      {TokenType::normal, TokenType::control, TokenType::unknown, TokenType::user_defined,
+       TokenType::unused, TokenType::byte, TokenType::normal, TokenType::normal},
       {});
   ASSERT_TRUE(vocabulary);
   EXPECT_EQ(vocabulary->find("a"), TokenId{0});  // the first of two
@@ -36,7 +36,8 @@ TEST(Vocabulary, FindsEachOfMany) {
   for (int i = 0; i < 20000; ++i) spellings.push_back("token" + std::to_string(i));
   const auto vocabulary = Vocabulary::create(std::move(spellings), {}, {});
   ASSERT_TRUE(vocabulary);
-  for (int i = 0; i < 20000; ++i) EXPECT_EQ(vocabulary->find("token" + std::to_string(i)), TokenId{i});
+  for (int i = 0; i < 20000; ++i)
+    EXPECT_EQ(vocabulary->find("token" + std::to_string(i)), TokenId{i});
   EXPECT_FALSE(vocabulary->find("token20000"));
 }
 
@@ -58,7 +59,8 @@ TEST(Vocabulary, RefusesWhatDoesNotFit) {
   for (const auto& test : cases) {
     const auto vocabulary = Vocabulary::create(table(test.spellings), test.types, test.scores);
     ASSERT_FALSE(vocabulary) << test.message;
-    EXPECT_NE(vocabulary.error().message.find(test.message), std::string::npos) << vocabulary.error().message;
+    EXPECT_NE(vocabulary.error().message.find(test.message), std::string::npos)
+        << vocabulary.error().message;
   }
 }
 

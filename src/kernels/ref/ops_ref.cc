@@ -15,6 +15,8 @@
 namespace octavo::kernels {
 namespace {
 
+int32_t a8_value(const A8& x, int64_t i) { return 128 * x.q[i] + x.q_low[i]; }
+
 // The float part of a product with int8 activations follows the fast paths' formula to the bit:
 // acc = fma(d * d_x, integer dot, acc), then acc = fma(m, d_x * sum of q, acc) for types with a minimum.
 float a8_dot(const PanelMatrix& w, int64_t row, const A8& x, int64_t t) {
@@ -25,10 +27,10 @@ float a8_dot(const PanelMatrix& w, int64_t row, const A8& x, int64_t t) {
   float acc = 0;
   for (int64_t b = 0; b < blocks; ++b) {
     const RowBlock block = read_row_block(w, row, b);
-    const int8_t* q = x.q + t * x.cols + b * kBlock;
+    const int64_t at = t * x.cols + b * kBlock;
     for (int part = 0; part < parts; ++part) {
       int32_t dot = 0;
-      for (int i = part * length; i < (part + 1) * length; ++i) dot += block.codes[i] * q[i];
+      for (int i = part * length; i < (part + 1) * length; ++i) dot += block.codes[static_cast<size_t>(i)] * a8_value(x, at + i);
       acc = std::fma(block.d[part] * x.d[t * blocks + b], static_cast<float>(dot), acc);
       const float s = parts == 1 ? x.s[t * blocks + b] : x.s_half[(t * blocks + b) * 2 + part];
       if (block.has_min) acc = std::fma(block.m[part], s, acc);
@@ -56,31 +58,56 @@ void matmul_f32(const PanelMatrix& w, int64_t begin, int64_t end, const float* x
   }
 }
 
+float largest_magnitude(const float* x) {
+  float amax = 0;
+  for (int i = 0; i < kBlock; ++i) {
+    if (!std::isfinite(x[i])) return std::numeric_limits<float>::infinity();
+    amax = std::max(amax, std::fabs(x[i]));
+  }
+  return amax;
+}
+
+// One value as 128 * q + q_low; returns that.
+int32_t round_value(float scaled, bool wide, int8_t& q, int8_t& q_low) {
+  const auto rounded = static_cast<int32_t>(std::lrint(scaled));
+  const int32_t high = wide ? static_cast<int32_t>(std::floor((rounded + 64) / 128.0)) : rounded;
+  q = static_cast<int8_t>(high);
+  q_low = static_cast<int8_t>(wide ? rounded - 128 * high : 0);
+  return 128 * q + q_low;
+}
+
+void quantize_block(const float* x, float amax, bool wide, const A8& out, int64_t t, int64_t b) {
+  const int64_t i = t * (out.cols / kBlock) + b;
+  const bool finite = std::isfinite(amax);
+  const float inverse = amax > 0 ? (wide ? 128.0f : 1.0f) * kMaxQ / amax : 0.0f;
+  const float scale = finite && std::isfinite(inverse) ? inverse : 0.0f;
+  int32_t sums[2] = {0, 0};
+  for (int k = 0; k < kBlock; ++k) {
+    const int64_t at = t * out.cols + b * kBlock + k;
+    sums[k / 16] += round_value(finite ? x[k] * scale : 0.0f, wide, out.q[at], out.q_low[at]);
+  }
+  const float d = finite ? amax / (128.0f * kMaxQ) : std::numeric_limits<float>::quiet_NaN();
+  out.wide[i] = wide;
+  out.d[i] = d;
+  out.s[i] = d * static_cast<float>(sums[0] + sums[1]);
+  for (int half = 0; half < 2; ++half) {
+    out.s_half[2 * i + half] = d * static_cast<float>(sums[half]);
+    out.sum[2 * i + half] = sums[half];
+  }
+}
+
 void quantize_a8(const float* x, const A8& out, int64_t t) {
   const int64_t blocks = out.cols / kBlock;
-  for (int64_t b = 0; b < blocks; ++b, x += kBlock) {
-    bool finite = true;
-    float amax = 0;
-    for (int i = 0; i < kBlock; ++i) {
-      finite = finite && std::isfinite(x[i]);
-      amax = std::max(amax, std::fabs(x[i]));
-    }
-    const float inverse = amax > 0 ? 127.0f / amax : 0.0f;
-    const float scale = finite && std::isfinite(inverse) ? inverse : 0.0f;
-    int32_t sums[2] = {0, 0};
-    int8_t* q = out.q + t * out.cols + b * kBlock;
-    for (int i = 0; i < kBlock; ++i) {
-      q[i] = finite ? static_cast<int8_t>(std::lrint(x[i] * scale)) : int8_t{0};
-      sums[i / 16] += q[i];
-    }
-    const int64_t at = t * blocks + b;
-    const float d = finite ? amax / 127.0f : std::numeric_limits<float>::quiet_NaN();
-    out.d[at] = d;
-    out.s[at] = d * static_cast<float>(sums[0] + sums[1]);
-    for (int half = 0; half < 2; ++half) {
-      out.s_half[2 * at + half] = d * static_cast<float>(sums[half]);
-      out.sum[2 * at + half] = sums[half];
-    }
+  std::vector<float> amax;
+  float squares = 0;
+  for (int64_t b = 0; b < blocks; ++b) {
+    amax.push_back(largest_magnitude(x + b * kBlock));
+    squares += amax.back() * amax.back();
+  }
+  const float limit = squares * (kWideThreshold / static_cast<float>(blocks));
+  for (int64_t b = 0; b < blocks; ++b) {
+    const float largest = amax[static_cast<size_t>(b)];
+    quantize_block(x + b * kBlock, largest, largest * largest > limit, out, t, b);
   }
 }
 

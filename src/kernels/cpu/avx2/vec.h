@@ -113,11 +113,11 @@ template <int kCodeBits> struct Dot {
     b32 = _mm256_add_epi32(b32, _mm256_madd_epi16(b16, ones));
     a16 = b16 = _mm256_setzero_si256();
   }
-  // offset: subtracted from every code; q_sum: sum of the q that were added.
-  inline Vi finish(int offset, int32_t q_sum) {
+  inline Vi sum_of_products() {
     if constexpr (sums_before_widening(kCodeBits) > 4) widen();  // nothing is pending after 4 lines otherwise
-    if (offset == 0) return {a32, b32};
-    const __m256i correction = _mm256_set1_epi32(offset * q_sum);
-    return {_mm256_sub_epi32(a32, correction), _mm256_sub_epi32(b32, correction)};
+    return {a32, b32};
   }
+
+  // The codes as they are multiplied are this much above the signed values they stand for.
+  static constexpr int kBias = 0;
 };

@@ -75,10 +75,8 @@ template <int kCodeBits> struct Dot {
     if constexpr (kCodeBits == 8) codes.v = _mm512_xor_si512(codes.v, _mm512_set1_epi8(-128));
     sum = _mm512_dpbusd_epi32(sum, codes.v, _mm512_set1_epi32(four));
   }
-  // offset: subtracted from every code; q_sum: sum of the q that were added.
-  inline Vi finish(int offset, int32_t q_sum) const {
-    const int total = offset + (kCodeBits == 8 ? 128 : 0);
-    if (total == 0) return {sum};
-    return {_mm512_sub_epi32(sum, _mm512_set1_epi32(total * q_sum))};
-  }
+  inline Vi sum_of_products() const { return {sum}; }
+
+  // The codes as they are multiplied are this much above the signed values they stand for.
+  static constexpr int kBias = kCodeBits == 8 ? 128 : 0;
 };

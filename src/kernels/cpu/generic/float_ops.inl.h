@@ -58,36 +58,59 @@ inline int32_t largest_lane(Vi x) {
   return largest;
 }
 
-inline int32_t sum_q(const int8_t* q) {
-  int32_t sum = 0;
-  for (int i = 0; i < 16; ++i) sum += q[i];
+// Largest |x| of a block. Compared as integers: infinity and NaN come out on top and cannot hide.
+inline float largest_magnitude(const float* x) {
+  const Vi magnitude = vi_set(0x7fffffff);
+  const Vi lo = vi_and(v_bits(vload(x)), magnitude), hi = vi_and(v_bits(vload(x + 16)), magnitude);
+  return __builtin_bit_cast(float, largest_lane(vi_max(lo, hi)));
+}
+
+// Rounds 16 values to x * scale = 128 * q + q_low and returns the sum of that; exact, so any order will do.
+inline int32_t round_half_block(Vf x, Vf scale, bool wide, int8_t* q, int8_t* q_low) {
+  Vi high = v_to_int(vmul(x, scale));
+  Vi low = vi_zero();
+  if (wide) {
+    const Vi rounded = high;
+    high = vi_sar<7>(vi_add(rounded, vi_set(64)));
+    low = vi_sub(rounded, vi_shl<7>(high));
+  }
+  vi_store_i8(q, high);
+  vi_store_i8(q_low, low);
+  int32_t lanes[16], sum = 0;
+  vi_store(lanes, vi_add(vi_shl<7>(high), low));
+  for (int32_t lane : lanes) sum += lane;
   return sum;
+}
+
+inline void quantize_block(const float* x, float amax, bool wide, const A8& out, int64_t t, int64_t b) {
+  const int64_t i = t * (out.cols / kBlock) + b, at = t * out.cols + b * kBlock;
+  const bool finite = __builtin_isfinite(amax);
+  const float inverse = finite && amax > 0 ? (wide ? 128.0f * kMaxQ : 1.0f * kMaxQ) / amax : 0.0f;
+  const Vf scale = vset(__builtin_isfinite(inverse) ? inverse : 0.0f);
+  const Vf lo = finite ? vload(x) : vzero(), hi = finite ? vload(x + 16) : vzero();
+  const int32_t first = round_half_block(lo, scale, wide, out.q + at, out.q_low + at);
+  const int32_t second = round_half_block(hi, scale, wide, out.q + at + 16, out.q_low + at + 16);
+  const float d = finite ? amax / (128.0f * kMaxQ) : __builtin_nanf("");
+  out.wide[i] = wide;
+  out.d[i] = d;
+  out.s[i] = d * static_cast<float>(first + second);
+  out.s_half[2 * i] = d * static_cast<float>(first);
+  out.s_half[2 * i + 1] = d * static_cast<float>(second);
+  out.sum[2 * i] = first;
+  out.sum[2 * i + 1] = second;
 }
 
 void quantize_a8(const float* x, const A8& out, int64_t t) {
   const int64_t blocks = out.cols / kBlock;
-  for (int64_t b = 0; b < blocks; ++b, x += kBlock) {
-    const Vf lo = vload(x), hi = vload(x + 16);
-    // |x| compared as integers: infinity and NaN come out on top and cannot hide.
-    const Vi magnitude = vi_set(0x7fffffff);
-    const int32_t top = largest_lane(vi_max(vi_and(v_bits(lo), magnitude), vi_and(v_bits(hi), magnitude)));
-    const float amax = __builtin_bit_cast(float, top);
-    const bool finite = top < 0x7f800000;
-    const float inverse = finite && amax > 0 ? 127.0f / amax : 0.0f;
-    const Vf scale = vset(__builtin_isfinite(inverse) ? inverse : 0.0f);
-    int8_t* q = out.q + t * out.cols + b * kBlock;
-    vi_store_i8(q, finite ? v_to_int(vmul(lo, scale)) : vi_zero());
-    vi_store_i8(q + 16, finite ? v_to_int(vmul(hi, scale)) : vi_zero());
-    const int64_t i = t * blocks + b;
-    const float d = finite ? amax / 127.0f : __builtin_nanf("");
-    const int32_t first = sum_q(q), second = sum_q(q + 16);
-    out.d[i] = d;
-    out.s[i] = d * static_cast<float>(first + second);
-    out.s_half[2 * i] = d * static_cast<float>(first);
-    out.s_half[2 * i + 1] = d * static_cast<float>(second);
-    out.sum[2 * i] = first;
-    out.sum[2 * i + 1] = second;
+  float* amax = out.d + t * blocks;  // until the block's scale takes its place
+  float squares = 0;
+  for (int64_t b = 0; b < blocks; ++b) {
+    amax[b] = largest_magnitude(x + b * kBlock);
+    squares += amax[b] * amax[b];
   }
+  const float limit = squares * (kWideThreshold / static_cast<float>(blocks));
+  for (int64_t b = 0; b < blocks; ++b)
+    quantize_block(x + b * kBlock, amax[b], amax[b] * amax[b] > limit, out, t, b);
 }
 
 inline void rotate(float* a, float* b, float c, float s) {

@@ -86,43 +86,58 @@ template <DType T> struct PanelPointers {
       : codes(panel), sub(panel + blocks * kLayout<T>.code_bytes), super(sub + blocks * kLayout<T>.sub_bytes) {}
 };
 
+// What a block's codes minus their offset, times 128 * q + q_low, sum to, per token.
+template <DType T, int kFirstLine, int kLastLine, int M>
+inline void block_dots(const uint8_t* block, const A8& x, int64_t at, bool wide, const int32_t* q_sums, Vf* out) {
+  using BlockDot = Dot<code_bits<T>()>;
+  constexpr int kOffset = kLayout<T>.offset + BlockDot::kBias;
+  BlockDot dots[M];
+  Vi sums[M];
+  add_lines<T, kFirstLine, kLastLine, M>(block, x.q + at, x.cols, dots);
+  for (int m = 0; m < M; ++m) sums[m] = vi_shl<7>(dots[m].sum_of_products());
+  if (wide) {
+    BlockDot low[M];
+    add_lines<T, kFirstLine, kLastLine, M>(block, x.q_low + at, x.cols, low);
+    for (int m = 0; m < M; ++m) sums[m] = vi_add(sums[m], low[m].sum_of_products());
+  }
+  for (int m = 0; m < M; ++m) {
+    if constexpr (kOffset != 0) sums[m] = vi_sub(sums[m], vi_set(kOffset * q_sums[m]));
+    out[m] = vi_to_float(sums[m]);
+  }
+}
+
 // One panel times tokens [t, t + M).
 template <DType T, int M>
 inline void a8_tile(const uint8_t* panel, const A8& x, int64_t t, float* y, int64_t y_stride) {
   constexpr PanelLayout l = kLayout<T>;
+  constexpr int kParts = kHalves<T> ? 2 : 1;
   const int64_t blocks = x.cols / kBlock;
   const PanelPointers<T> p(panel, blocks);
   Vf acc[M];
   for (int m = 0; m < M; ++m) acc[m] = vzero();
   for (int64_t b = 0; b < blocks; ++b) {
     const uint8_t* block = p.codes + b * l.code_bytes;
-    const int8_t* q = x.q + t * x.cols + b * kBlock;
     const Scales s = block_scales<T>(p.sub + b * l.sub_bytes, p.super + b / 8 * l.super_bytes);
-    const float* d = x.d + t * blocks + b;
-    const int32_t* sum = x.sum + (t * blocks + b) * 2;
-    if constexpr (!kHalves<T>) {
-      Dot<code_bits<T>()> dots[M];
-      add_lines<T, 0, 8, M>(block, q, x.cols, dots);
-      const float* xs = x.s + t * blocks + b;
-      for (int m = 0; m < M; ++m) {
-        const int32_t q_sum = sum[2 * m * blocks] + sum[2 * m * blocks + 1];
-        const Vf dot = vi_to_float(dots[m].finish(l.offset, q_sum));
-        acc[m] = vfma(vmul(s.d[0], vset(d[m * blocks])), dot, acc[m]);
-        if constexpr (kHasMin<T>) acc[m] = vfma(s.m[0], vset(xs[m * blocks]), acc[m]);
-      }
-    } else {
-      Dot<code_bits<T>()> first[M], second[M];
-      add_lines<T, 0, 4, M>(block, q, x.cols, first);
-      add_lines<T, 4, 8, M>(block, q, x.cols, second);
-      const float* xs = x.s_half + (t * blocks + b) * 2;
-      for (int m = 0; m < M; ++m) {
-        const Vf scale = vset(d[m * blocks]);
-        const Vf dot0 = vi_to_float(first[m].finish(l.offset, sum[2 * m * blocks]));
-        acc[m] = vfma(vmul(s.d[0], scale), dot0, acc[m]);
-        if constexpr (kHasMin<T>) acc[m] = vfma(s.m[0], vset(xs[2 * m * blocks]), acc[m]);
-        const Vf dot1 = vi_to_float(second[m].finish(l.offset, sum[2 * m * blocks + 1]));
-        acc[m] = vfma(vmul(s.d[1], scale), dot1, acc[m]);
-        if constexpr (kHasMin<T>) acc[m] = vfma(s.m[1], vset(xs[2 * m * blocks + 1]), acc[m]);
+    const int64_t at = t * x.cols + b * kBlock;
+    int32_t q_sums[kParts][M];
+    Vf dots[kParts][M];
+    // A token whose own block is not wide adds zeros here: the same integers as without.
+    unsigned wide = 0;
+    for (int m = 0; m < M; ++m) {
+      const int64_t i = (t + m) * blocks + b;
+      wide |= x.wide[i];
+      q_sums[0][m] = kHalves<T> ? x.sum[2 * i] : x.sum[2 * i] + x.sum[2 * i + 1];
+      if constexpr (kHalves<T>) q_sums[1][m] = x.sum[2 * i + 1];
+    }
+    block_dots<T, 0, kHalves<T> ? 4 : 8, M>(block, x, at, wide != 0, q_sums[0], dots[0]);
+    if constexpr (kHalves<T>) block_dots<T, 4, 8, M>(block, x, at, wide != 0, q_sums[1], dots[1]);
+    for (int m = 0; m < M; ++m) {
+      const int64_t i = (t + m) * blocks + b;
+      const Vf d = vset(x.d[i]);
+      for (int part = 0; part < kParts; ++part) {
+        acc[m] = vfma(vmul(s.d[part], d), dots[part][m], acc[m]);
+        const float q_total = kHalves<T> ? x.s_half[2 * i + part] : x.s[i];
+        if constexpr (kHasMin<T>) acc[m] = vfma(s.m[part], vset(q_total), acc[m]);
       }
     }
   }

@@ -1,0 +1,177 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "cli/commands.h"
+#include "cli/conversation.h"
+#include "cli/input.h"
+#include "cli/interrupt.h"
+#include "cli/json_output.h"
+#include "cli/model_loading.h"
+#include "cli/sampling_options.h"
+#include "engine/catalog.h"
+
+namespace octavo::cli {
+namespace {
+
+struct Prompt {
+  std::optional<std::string> text;  // nothing: given as token ids
+  std::vector<TokenId> ids;
+};
+
+Result<void> check_flags(const OptionValues& options) {
+  const auto refuse = [](std::string message) {
+    return fail(ErrorCode::invalid_argument, std::move(message));
+  };
+  const bool has_text = options.is_given("prompt");
+  const bool has_ids = options.is_given("prompt_token_ids");
+  if (has_text == has_ids) return refuse("give exactly one of --prompt and --prompt-token-ids");
+  if (has_ids && options.flag("chat"))
+    return refuse("--chat needs --prompt: a chat template renders text, not token ids");
+  if (options.is_given("system") && !options.flag("chat")) return refuse("--system needs --chat");
+  for (const std::string_view name : {"logprobs", "prompt_logprobs"})
+    if (options.is_given(name) && !options.flag("json"))
+      return refuse(fmt::format("{} needs --json, which prints them", flag_of(name)));
+  return {};
+}
+
+// As the user gave it; the rest needs the model.
+Result<Prompt> read_prompt(const OptionValues& options) {
+  Prompt prompt;
+  if (const auto ids = options.find<std::vector<int64_t>>("prompt_token_ids")) {
+    for (const int64_t id : *ids) prompt.ids.push_back(TokenId{static_cast<int32_t>(id)});
+    return prompt;
+  }
+  prompt.text = options.text("prompt");
+  if (*prompt.text == "-") {
+    OCTAVO_TRY(prompt.text, read_standard_input(kMaxTextBytes));
+  }
+  return prompt;
+}
+
+Result<void> encode_prompt(Prompt& prompt, const OptionValues& options,
+                           const LoadedEngine& engine) {
+  if (!prompt.text) return {};
+  if (!options.flag("chat")) {
+    OCTAVO_TRY(prompt.ids, engine.tokenizer->encode(*prompt.text,
+                                                    {.parse_special = false, .add_special = true}));
+    return {};
+  }
+  Conversation conversation(options.text("system"));
+  conversation.add("user", *prompt.text);
+  OCTAVO_TRY(ChatPrompt rendered, conversation.render(engine));
+  prompt.text = std::move(rendered.text);
+  prompt.ids = std::move(rendered.ids);
+  return {};
+}
+
+std::string header(int index) { return fmt::format("--- answer {} ---\n", index); }
+
+// Streams the first answer; the others, which come at the same time, are printed after it.
+class TextPrinter {
+ public:
+  TextPrinter(Terminal& terminal, int num_choices, InterruptGuard& interrupt)
+      : terminal_(terminal), has_headers_(num_choices > 1), interrupt_(interrupt) {}
+
+  void on_text(int index, std::string_view text) {
+    if (index != 0) return;
+    print_header(0);
+    print(text);
+    if (!terminal_.can_write()) interrupt_.request_stop();
+  }
+
+  void finish(const RequestOutput& output) {
+    for (const CompletionOutput& choice : output.outputs) {
+      print_header(choice.index);
+      if (choice.index != 0) print(choice.text);
+      if (!at_line_start_ && (has_headers_ || terminal_.output_is_terminal())) print("\n");
+    }
+  }
+
+ private:
+  void print_header(int index) {
+    if (!has_headers_ || index < next_header_) return;
+    next_header_ = index + 1;
+    print(header(index));
+  }
+  void print(std::string_view text) {
+    terminal_.write(text);
+    if (!text.empty()) at_line_start_ = text.back() == '\n';
+  }
+
+  Terminal& terminal_;
+  bool has_headers_;
+  InterruptGuard& interrupt_;
+  int next_header_ = 0;
+  bool at_line_start_ = true;
+};
+
+double per_second(size_t tokens, double seconds) {
+  return seconds > 0 ? static_cast<double>(tokens) / seconds : 0;
+}
+
+std::string figures(const RequestOutput& output) {
+  size_t tokens = 0;
+  std::vector<std::string_view> reasons;
+  for (const CompletionOutput& choice : output.outputs) {
+    tokens += choice.token_ids.size();
+    reasons.push_back(name(choice.finish_reason));
+  }
+  // The first token of each answer comes out of the prefill.
+  const size_t decoded = tokens - std::min(tokens, output.outputs.size());
+  return fmt::format(
+      "[prompt: {} tokens, {:.1f} tokens/s; answer: {} tokens, {:.1f} tokens/s; end: {}; seed: {}]",
+      output.prompt_token_ids.size(),
+      per_second(output.prompt_token_ids.size(), output.metrics.prefill_s), tokens,
+      per_second(decoded, output.metrics.decode_s), fmt::join(reasons, ", "), output.seed);
+}
+
+void give_hint(const Prompt& prompt, const OptionValues& options, const LoadedEngine& engine,
+               Terminal& terminal) {
+  if (engine.chat_template && prompt.text && !options.flag("chat"))
+    terminal.remark(
+        "octavo: hint: this model was made for conversation; with --chat the prompt becomes a "
+        "user's message");
+}
+
+Result<void> generate_and_print(const LoadedEngine& engine, const GenerateRequest& request,
+                                const ShownOutput& shown, bool as_json, Terminal& terminal) {
+  InterruptGuard interrupt;
+  TextPrinter printer(terminal, request.params.n, interrupt);
+  GenerateEvents events;
+  if (!as_json)
+    events.on_text = [&](int index, std::string_view text) { printer.on_text(index, text); };
+  events.on_prefill = prefill_progress(terminal);
+  events.cancel = interrupt.token();
+  OCTAVO_TRY(const RequestOutput output, engine.generator->generate(request, events));
+  if (as_json)
+    terminal.write(dump_line(request_json(output, shown, *engine.tokenizer)));
+  else
+    printer.finish(output);
+  terminal.remark(figures(output));
+  if (interrupt.was_interrupted()) return fail(ErrorCode::cancelled, "stopped by Ctrl-C");
+  return {};
+}
+
+}  // namespace
+
+Result<void> run_generate(const Invocation& invocation, Terminal& terminal) {
+  const OptionValues& options = invocation.options;
+  OCTAVO_CHECK_OK(check_flags(options));
+  GenerateRequest request;
+  OCTAVO_TRY(request.params, read_sampling_params(options));
+  EngineOptions engine_options = read_engine_options(options);
+  engine_options.max_num_seqs = request.params.n;
+  OCTAVO_TRY(engine_options.model, resolve_model(invocation.positionals[0]));
+  use_model_defaults(request.params, options, find_in_catalog(engine_options.model));
+  OCTAVO_TRY(Prompt prompt, read_prompt(options));
+
+  OCTAVO_TRY(const LoadedEngine engine, load_with_progress(std::move(engine_options), terminal));
+  give_hint(prompt, options, engine, terminal);
+  OCTAVO_CHECK_OK(encode_prompt(prompt, options, engine));
+  request.prompt_token_ids = std::move(prompt.ids);
+  const ShownOutput shown{std::move(prompt.text), request.params.logprobs.has_value(),
+                          request.params.prompt_logprobs.has_value()};
+  return generate_and_print(engine, request, shown, options.flag("json"), terminal);
+}
+
+}  // namespace octavo::cli

@@ -1,0 +1,131 @@
+#include "cli/command_line.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+namespace octavo::cli {
+namespace {
+
+using Variables = std::map<std::string, std::string>;
+
+Result<CommandLine> parse(const std::vector<std::string>& arguments,
+                          const Variables& variables = {}) {
+  return parse_command_line(arguments, [&](const std::string& name) -> std::optional<std::string> {
+    const auto found = variables.find(name);
+    return found == variables.end() ? std::nullopt : std::optional(found->second);
+  });
+}
+
+Invocation invocation(const std::vector<std::string>& arguments, const Variables& variables = {}) {
+  auto line = parse(arguments, variables);
+  if (!line) throw std::runtime_error(line.error().message);
+  return std::get<Invocation>(*std::move(line));
+}
+
+TEST(CommandLine, FlagsStandAnywhereAndValuesFollowOrAreJoined) {
+  for (const std::vector<std::string>& arguments :
+       {std::vector<std::string>{"generate", "m", "--top-k", "5", "--prompt", "a b"},
+        {"generate", "--top-k=5", "m", "--prompt=a b"},
+        {"generate", "--prompt", "a b", "--top-k=5", "--", "m"}}) {
+    const Invocation call = invocation(arguments);
+    EXPECT_EQ(call.command->command, Command::generate);
+    EXPECT_EQ(call.positionals, std::vector<std::string>{"m"});
+    EXPECT_EQ(call.options.integer("top_k"), 5);
+    EXPECT_EQ(call.options.text("prompt"), "a b");
+  }
+}
+
+TEST(CommandLine, TakesAnyTextAsAValue) {
+  for (const std::string text :
+       {"", "-", "-5", "[a,b]", "{}", "%%", "a=b", "--what", "--top-p is a flag", "é"}) {
+    EXPECT_EQ(invocation({"generate", "m", "--prompt", text}).options.text("prompt"), text);
+    EXPECT_EQ(invocation({"generate", "m", "--prompt=" + text}).options.text("prompt"), text);
+  }
+  EXPECT_EQ(invocation({"generate", "m", "--prompt=--json"}).options.text("prompt"), "--json");
+}
+
+TEST(CommandLine, SwitchesHaveOpposites) {
+  EXPECT_FALSE(invocation({"generate", "m"}).options.flag("ignore_eos"));
+  EXPECT_TRUE(invocation({"generate", "m", "--ignore-eos"}).options.flag("ignore_eos"));
+  EXPECT_TRUE(invocation({"generate", "m"}).options.flag("skip_special_tokens"));
+  EXPECT_FALSE(invocation({"generate", "m", "--no-skip-special-tokens"})
+                   .options.flag("skip_special_tokens"));
+  const Variables on = {{"OCTAVO_IGNORE_EOS", "on"}};
+  EXPECT_TRUE(invocation({"generate", "m"}, on).options.flag("ignore_eos"));
+  EXPECT_FALSE(invocation({"generate", "m", "--no-ignore-eos"}, on).options.flag("ignore_eos"));
+}
+
+TEST(CommandLine, RepeatableOptionsCollect) {
+  const Invocation call = invocation({"generate", "m", "--stop", "a", "--stop=b", "--logit-bias",
+                                      "1=2", "--logit-bias", "3=4,5=6"});
+  EXPECT_EQ(call.options.all<std::string>("stop"), (std::vector<std::string>{"a", "b"}));
+  EXPECT_EQ(call.options.all<std::vector<LogitBias>>("logit_bias").size(), 2u);
+}
+
+TEST(CommandLine, FlagBeatsEnvironmentBeatsDefault) {
+  const Variables variables = {
+      {"OCTAVO_TOP_K", "7"}, {"OCTAVO_MIN_P", ""}, {"OCTAVO_PROMPT", "no"}};
+  EXPECT_EQ(invocation({"generate", "m"}).options.integer("top_k"), 0);
+  EXPECT_EQ(invocation({"generate", "m"}, variables).options.integer("top_k"), 7);
+  EXPECT_EQ(invocation({"generate", "m", "--top-k", "3"}, variables).options.integer("top_k"), 3);
+  EXPECT_FALSE(invocation({"generate", "m"}, variables).options.is_given("min_p"));
+  EXPECT_FALSE(invocation({"generate", "m"}, variables).options.is_given("prompt"))
+      << "a prompt is no setting";
+}
+
+TEST(CommandLine, HelpAndVersion) {
+  for (const std::string word : {"--help", "-h", "help"})
+    EXPECT_EQ(std::get<HelpRequest>(*parse({word})).command, nullptr) << word;
+  EXPECT_EQ(std::get<HelpRequest>(*parse({"chat", "--top-p", "7", "-h"})).command->name, "chat");
+  EXPECT_TRUE(std::holds_alternative<VersionRequest>(*parse({"--version"})));
+}
+
+struct BadCase {
+  std::vector<std::string> arguments;
+  std::vector<std::string> words;  // that the message has
+  Variables variables = {};
+};
+
+TEST(CommandLine, RefusesWithASentenceThatNamesTheThing) {
+  const std::vector<BadCase> cases = {
+      {{}, {"needs a command"}},
+      {{"generat"}, {"'generat'", "did you mean generate?"}},
+      {{"launch"}, {"'launch'", "octavo --help"}},
+      {{"--verison"}, {"'--verison'", "did you mean --version?"}},
+      {{"generate"}, {"needs MODEL"}},
+      {{"perplexity", "m"}, {"needs FILE"}},
+      {{"bench"}, {"needs compare"}},
+      {{"bench", "race", "m", "kv-cache"}, {"'race'", "compare"}},
+      {{"bench", "compare", "m", "kv"}, {"'kv'", "kv-cache"}},
+      {{"generate", "m", "hello", "world"}, {"'hello'", "quotes"}},
+      {{"generate", "m", "--temprature", "1"}, {"'--temprature'", "did you mean --temperature?"}},
+      {{"generate", "m", "--frobnicate"}, {"'--frobnicate'", "octavo generate --help"}},
+      {{"generate", "m", "-x"}, {"'-x'"}},
+      {{"chat", "m", "--json"}, {"octavo chat has no flag '--json'"}},
+      {{"generate", "m", "--seed"}, {"--seed needs a value"}},
+      {{"generate", "m", "--prompt", "--json"}, {"--prompt needs a value", "--prompt=--json"}},
+      {{"generate", "m", "--prompt", "--top-p=1"}, {"--prompt needs a value"}},
+      {{"generate", "m", "--json=yes"}, {"--json takes no value", "--no-json"}},
+      {{"generate", "m", "--json", "--json"}, {"--json is given twice"}},
+      {{"generate", "m", "--json", "--no-json"}, {"--no-json is given twice"}},
+      {{"generate", "m", "--top-k", "1", "--top-k", "2"}, {"--top-k is given twice"}},
+      {{"generate", "m", "--top-p", "1.1"}, {"--top-p is '1.1'", "more than 0, at most 1"}},
+      {{"generate", "m", "--max-tokens", "-1"}, {"--max-tokens is '-1'", "0 to 2147483647"}},
+      {{"generate", "m", "--prompt", "a\xFF"}, {"--prompt", "not UTF-8 at byte 1"}},
+      {{"generate", "m"}, {"OCTAVO_TOP_P is 'nan'"}, {{"OCTAVO_TOP_P", "nan"}}},
+      {{"generate", "m"}, {"OCTAVO_JSON is 'maybe'", "on, off"}, {{"OCTAVO_JSON", "maybe"}}},
+  };
+  for (const BadCase& c : cases) {
+    const auto line = parse(c.arguments, c.variables);
+    const std::string shown = ::testing::PrintToString(c.arguments);
+    ASSERT_FALSE(line) << shown;
+    EXPECT_EQ(line.error().code, ErrorCode::invalid_argument) << shown;
+    for (const std::string& word : c.words)
+      EXPECT_NE(line.error().message.find(word), std::string::npos)
+          << shown << ": " << line.error().message;
+  }
+}
+
+}  // namespace
+}  // namespace octavo::cli

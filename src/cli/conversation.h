@@ -1,0 +1,42 @@
+// A list of chat messages, and what the model is given for it.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "engine/load.h"
+
+namespace octavo::cli {
+
+struct ChatPrompt {
+  std::string text;  // as rendered by the template
+  std::vector<TokenId> ids;
+};
+
+class Conversation {
+ public:
+  // system: empty for none.
+  explicit Conversation(const std::string& system);
+
+  void add(std::string_view role, std::string_view content);
+  void drop_last() { messages_.erase(messages_.size() - 1); }
+
+  // Drops the oldest message of a user and all up to the next one, never the system message. False:
+  // only one user's message is left, which stays.
+  bool drop_oldest_turn();
+  void clear();
+
+  // Errors: unsupported (the model has no chat template, or one that cannot be used), those of
+  // ChatTemplate::render.
+  Result<ChatPrompt> render(const LoadedEngine& engine) const;
+
+  const nlohmann::ordered_json& messages() const { return messages_; }
+
+ private:
+  nlohmann::ordered_json messages_ = nlohmann::ordered_json::array();
+  size_t num_system_;  // 0 or 1 messages at the front that are never dropped
+};
+
+}  // namespace octavo::cli

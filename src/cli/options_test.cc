@@ -1,0 +1,141 @@
+#include "cli/options.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+#include <string>
+
+#include "cli/help.h"
+#include "cli/option_values.h"
+#include "cli/sampling_options.h"
+#include "kv/block_size.h"
+
+namespace octavo::cli {
+namespace {
+
+TEST(Options, EachHasNameHelpGroupAndCommand) {
+  std::set<std::string> names;
+  for (const OptionSpec& spec : options()) {
+    EXPECT_TRUE(names.insert(std::string(spec.name)).second) << spec.name << " is there twice";
+    EXPECT_FALSE(spec.name.starts_with("no_")) << spec.name;
+    EXPECT_FALSE(spec.help.empty()) << spec.name;
+    EXPECT_FALSE(spec.help.ends_with('.')) << spec.name;
+    EXPECT_FALSE(spec.group.empty()) << spec.name;
+    EXPECT_NE(spec.commands, 0u) << spec.name;
+    EXPECT_EQ(spec.metavar.empty(), spec.kind == OptionKind::flag) << spec.name;
+  }
+}
+
+TEST(Options, DefaultsAreAllowedValues) {
+  for (const OptionSpec& spec : options()) {
+    if (spec.default_text.empty()) continue;
+    EXPECT_TRUE(parse_option(spec, spec.default_text, spec.name)) << spec.name;
+  }
+}
+
+TEST(Options, DefaultsOfSamplingAreThoseOfTheEngine) {
+  const OptionValues values(Command::generate);
+  const auto params = read_sampling_params(values);
+  ASSERT_TRUE(params) << params.error().message;
+  const SamplingParams expected;
+  EXPECT_EQ(params->n, expected.n);
+  EXPECT_EQ(params->temperature, expected.temperature);
+  EXPECT_EQ(params->top_p, expected.top_p);
+  EXPECT_EQ(params->top_k, expected.top_k);
+  EXPECT_EQ(params->min_p, expected.min_p);
+  EXPECT_EQ(params->seed, expected.seed);
+  EXPECT_EQ(params->presence_penalty, expected.presence_penalty);
+  EXPECT_EQ(params->frequency_penalty, expected.frequency_penalty);
+  EXPECT_EQ(params->repetition_penalty, expected.repetition_penalty);
+  EXPECT_TRUE(params->logit_bias.empty());
+  EXPECT_TRUE(params->stop.empty());
+  EXPECT_TRUE(params->stop_token_ids.empty());
+  EXPECT_EQ(params->ignore_eos, expected.ignore_eos);
+  EXPECT_EQ(params->max_tokens, expected.max_tokens);
+  EXPECT_EQ(params->min_tokens, expected.min_tokens);
+  EXPECT_EQ(params->logprobs, expected.logprobs);
+  EXPECT_EQ(params->prompt_logprobs, expected.prompt_logprobs);
+  EXPECT_EQ(params->include_stop_str_in_output, expected.include_stop_str_in_output);
+  EXPECT_EQ(params->skip_special_tokens, expected.skip_special_tokens);
+}
+
+TEST(Options, DefaultsOfTheEngineAreItsOwn) {
+  const EngineOptions expected;
+  for (const Command command :
+       {Command::generate, Command::chat, Command::perplexity, Command::bench}) {
+    const EngineOptions engine = read_engine_options(OptionValues(command));
+    EXPECT_EQ(engine.dtype, expected.dtype);
+    EXPECT_EQ(engine.kv_cache_dtype, expected.kv_cache_dtype);
+    EXPECT_EQ(engine.threads, expected.threads);
+    EXPECT_EQ(engine.block_size, expected.block_size);
+    EXPECT_EQ(engine.max_num_batched_tokens, expected.max_num_batched_tokens);
+    EXPECT_EQ(engine.kv_cache, expected.kv_cache);
+  }
+}
+
+TEST(Options, TemperatureAndTopPComeFromTheModelUnlessGiven) {
+  const CatalogEntry known{"some", "some.gguf", 0.2, 0.9};
+  OptionValues values(Command::generate);
+  SamplingParams params;
+  use_model_defaults(params, values, &known);
+  EXPECT_EQ(params.temperature, 0.2);
+  EXPECT_EQ(params.top_p, 0.9);
+  use_model_defaults(params, values, nullptr);
+  EXPECT_EQ(params.temperature, 0.7);
+  EXPECT_EQ(params.top_p, 0.95);
+  for (const OptionSpec* spec : options_of(Command::generate))
+    if (spec->name == "temperature") values.add(*spec, 0.0);
+  auto given = read_sampling_params(values);
+  ASSERT_TRUE(given);
+  use_model_defaults(*given, values, &known);
+  EXPECT_EQ(given->temperature, 0.0);
+  EXPECT_EQ(given->top_p, 0.9);
+}
+
+TEST(Options, BlockSizesAreThoseOfTheCache) {
+  for (const OptionSpec& spec : options()) {
+    if (spec.name != "block_size") continue;
+    ASSERT_EQ(spec.choices.size(), kBlockSizes.size());
+    for (size_t i = 0; i < kBlockSizes.size(); ++i)
+      EXPECT_EQ(spec.choices[i], std::to_string(kBlockSizes[i]));
+  }
+}
+
+TEST(Help, NamesEveryOptionOfACommandAndNoOther) {
+  for (const CommandSpec& command : commands()) {
+    const std::string help = help_text(command);
+    for (const OptionSpec& spec : options()) {
+      const std::string flag =
+          (spec.default_text == "on" && spec.kind == OptionKind::flag ? "--no-" : "--") +
+          flag_of(spec.name).substr(2) + " ";
+      EXPECT_EQ(help.find("  " + flag) != std::string::npos,
+                (spec.commands & bit(command.command)) != 0)
+          << command.name << " " << flag;
+    }
+  }
+}
+
+TEST(Help, FitsATerminal) {
+  std::string all = help_text();
+  for (const CommandSpec& command : commands()) all += help_text(command);
+  for (size_t begin = 0; begin < all.size();) {
+    const size_t end = all.find('\n', begin);
+    ASSERT_NE(end, std::string::npos);
+    EXPECT_LE(end - begin, 100u) << all.substr(begin, end - begin);
+    begin = end + 1;
+  }
+}
+
+TEST(Help, PageNamesEveryOptionAndExitCode) {
+  const std::string page = help_markdown();
+  for (const OptionSpec& spec : options())
+    EXPECT_NE(page.find(flag_of(spec.name).substr(2)), std::string::npos) << spec.name;
+  for (const CommandSpec& command : commands())
+    EXPECT_EQ(page.find("### `octavo " + std::string(command.name)) != std::string::npos,
+              !command.hidden)
+        << command.name;
+  EXPECT_NE(page.find("| 7 | `context_overflow` |"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace octavo::cli

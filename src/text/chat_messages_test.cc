@@ -1,0 +1,114 @@
+// The shape of messages: what clients may send, and what a template gets to see.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "support/paths.h"
+#include "text/chat_input.h"
+#include "text/chat_template.h"
+
+namespace octavo {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+const std::string kStrings =
+    "{% for m in messages %}{{ m['role'] + ': ' + m['content'] + '\n' }}{% endfor %}";
+const std::string kParts =
+    "{% for m in messages %}{{ m['role'] + ': ' }}{% for part in m['content'] %}"
+    "{% if part['type'] == 'text' %}{{ part['text'] }}{% endif %}{% endfor %}{{ '\n' }}{% endfor "
+    "%}";
+const std::string kBoth =
+    "{% for m in messages %}{{ m.role + ': ' }}{% if m.content is string %}{{ m.content | trim }}"
+    "{% else %}{% for part in m.content %}{{ part.text | trim }}{% endfor %}{% endif %}{{ '\n' }}"
+    "{% endfor %}";
+
+ChatTemplate parse(const std::string& source) {
+  return std::move(ChatTemplate::parse(source).value());
+}
+
+Result<std::string> conversation(const std::string& source, const std::string& messages) {
+  const ChatTemplate chat = parse(source);
+  OCTAVO_TRY(Json normal, normalize_messages(Json::parse(messages), chat));
+  ChatTemplate::Input input;
+  input.messages = std::move(normal);
+  OCTAVO_TRY(const auto spans, chat.render(input));
+  std::string text;
+  for (const TextSpan& span : spans) text += span.text;
+  return text;
+}
+
+TEST(ChatMessages, TheTemplateDecidesOnTheShape) {
+  EXPECT_FALSE(parse(kStrings).expects_content_parts());
+  EXPECT_TRUE(parse(kParts).expects_content_parts());
+  EXPECT_FALSE(parse(kBoth).expects_content_parts());
+  EXPECT_FALSE(parse("{% for m in messages %}{{ m }}{% endfor %}").expects_content_parts());
+  EXPECT_FALSE(parse("{{ raise_exception('no') }}").expects_content_parts());
+  EXPECT_FALSE(parse("{% for x in range(9999) %}{% for y in range(9999) %}{% endfor %}{% endfor %}")
+                   .expects_content_parts());
+  for (const char* name : {"smollm2", "qwen2", "gemma3"}) {
+    const auto path =
+        testing::test_data(std::string("chat_templates/") + name + ".chat_template.jinja");
+    EXPECT_FALSE(parse(testing::read_file(path)).expects_content_parts()) << name;
+  }
+}
+
+TEST(ChatMessages, StringsAndPartsRenderAlike) {
+  const std::string sent[] = {
+      R"([{"role": "user", "content": "a b"}])",
+      R"([{"role": "user", "content": [{"type": "text", "text": "a b"}]}])",
+      R"([{"role": "user", "content": [{"type": "text", "text": "a "}, {"type": "text", "text": "b"}]}])",
+  };
+  for (const std::string& source : {kStrings, kParts, kBoth})
+    for (const std::string& messages : sent)
+      EXPECT_EQ(conversation(source, messages).value(), "user: a b\n") << source << messages;
+}
+
+TEST(ChatMessages, AnEmptyListIsAnEmptyText) {
+  for (const std::string& source : {kStrings, kParts, kBoth})
+    EXPECT_EQ(conversation(source, R"([{"role": "user", "content": []}])").value(), "user: \n");
+}
+
+TEST(ChatMessages, AssistantContentMayBeMissing) {
+  const ChatTemplate chat = parse(kStrings);
+  for (const char* message : {R"([{"role": "assistant", "content": null, "tool_calls": []}])",
+                              R"([{"role": "assistant", "tool_calls": []}])"}) {
+    const auto normal = normalize_messages(Json::parse(message), chat);
+    ASSERT_TRUE(normal);
+    EXPECT_TRUE((*normal)[0].at("content").is_null());
+    EXPECT_TRUE((*normal)[0].contains("tool_calls"));
+  }
+}
+
+TEST(ChatMessages, OtherShapesAreRefusedByPlace) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"[]", "at least one message"},
+      {"{}", "at least one message"},
+      {"[1]", "messages[0] must be an object"},
+      {R"([{"content": "x"}])", "messages[0] needs a 'role'"},
+      {R"([{"role": 1, "content": "x"}])", "messages[0] needs a 'role'"},
+      {R"([{"role": "", "content": "x"}])", "messages[0] needs a 'role'"},
+      {R"([{"role": "user"}])", "messages[0] needs a 'content'"},
+      {R"([{"role": "user", "content": null}])", "messages[0] needs a 'content'"},
+      {R"([{"role": "user", "content": 1}])", "messages[0].content must be a string"},
+      {R"([{"role": "user", "content": "x"}, {"role": "user", "content": ["x"]}])",
+       "messages[1].content[0] must be an object"},
+      {R"([{"role": "user", "content": [{"text": "x"}]}])",
+       "messages[0].content[0] needs a string 'type'"},
+      {R"([{"role": "user", "content": [{"type": "image_url", "image_url": {}}]}])",
+       "messages[0].content[0].type is 'image_url'; only 'text' is known"},
+      {R"([{"role": "user", "content": [{"type": "text"}]}])",
+       "messages[0].content[0].text must be"},
+  };
+  const ChatTemplate chat = parse(kStrings);
+  for (const auto& [messages, part] : cases) {
+    const auto normal = normalize_messages(Json::parse(messages), chat);
+    ASSERT_FALSE(normal) << messages;
+    EXPECT_EQ(normal.error().code, ErrorCode::invalid_argument);
+    EXPECT_NE(normal.error().message.find(part), std::string::npos) << normal.error().message;
+  }
+}
+
+}  // namespace
+}  // namespace octavo

@@ -1,0 +1,108 @@
+// A model file loaded with given settings, and logits out of it, for tests that look below the generator.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <numeric>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "kernels/isa.h"
+#include "kv/block_size.h"
+#include "model/transformer.h"
+
+namespace octavo::testing {
+
+struct TestModelOptions {
+  ComputeType dtype = ComputeType::automatic;
+  DType kv_cache_dtype = DType::f16;
+  int threads = 2;
+  int block_size = 32;
+  int chunk = 512;  // tokens per forward
+  bool kv_cache = true;  // false: every chunk is computed together with everything before it
+};
+
+class TestModel {
+ public:
+  TestModel(const std::string& path, TestModelOptions options) : options_(options), pool_(options.threads) {
+    auto file = GgufFile::open(path);
+    EXPECT_TRUE(file) << (file ? "" : file.error().message);
+    auto config = read_model_config(*file);
+    EXPECT_TRUE(config) << (config ? "" : config.error().message);
+    auto weights = load_weights(*file, *config, pool_, {});
+    EXPECT_TRUE(weights) << (weights ? "" : weights.error().message);
+    const int context = config->context_length;
+    const int largest = options.kv_cache ? options.chunk : context;
+    auto model = Transformer::create(std::move(*config), std::move(*weights), **kernels::select_isa_from_environment(),
+                                     pool_,
+                                     {.dtype = options.dtype,
+                                      .kv_cache_dtype = options.kv_cache_dtype,
+                                      .block_size = options.block_size,
+                                      .num_blocks = static_cast<int>(blocks_for(context, options.block_size)),
+                                      .max_num_batched_tokens = largest});
+    EXPECT_TRUE(model) << (model ? "" : model.error().message);
+    model_ = std::move(*model);
+    // Out of order, so that a position is never by accident where its table says.
+    for (int i = model_->limits().num_blocks - 1; i >= 0; --i) table_.push_back(BlockId{i});
+  }
+
+  // Logits after each of the given positions (ascending) of the sequence.
+  std::vector<std::vector<float>> logits(std::span<const TokenId> tokens, const std::vector<int>& positions) {
+    std::vector<std::vector<float>> out;
+    const auto total = static_cast<int>(tokens.size());
+    for (int first = 0; first < total; first += options_.chunk) {
+      const int end = std::min(first + options_.chunk, total);
+      const int begin = options_.kv_cache ? first : 0;
+      const BatchSequence sequence{0, end - begin, begin, table_};
+      model_->forward({tokens.subspan(static_cast<size_t>(begin), static_cast<size_t>(end - begin)), {&sequence, 1}});
+      std::vector<int> rows;
+      for (int position : positions)
+        if (position >= first && position < end) rows.push_back(position - begin);
+      append_rows(rows, out);
+    }
+    return out;
+  }
+
+  Transformer& transformer() { return *model_; }
+
+ private:
+  void append_rows(const std::vector<int>& rows, std::vector<std::vector<float>>& out) {
+    const ModelLimits& limits = model_->limits();
+    const auto stride = static_cast<size_t>(limits.logits_stride);
+    std::vector<float> buffer(stride * static_cast<size_t>(limits.max_logits_rows));
+    for (size_t i = 0; i < rows.size(); i += static_cast<size_t>(limits.max_logits_rows)) {
+      const size_t count = std::min(rows.size() - i, static_cast<size_t>(limits.max_logits_rows));
+      model_->logits(std::span(rows).subspan(i, count), buffer.data());
+      for (size_t r = 0; r < count; ++r) {
+        const auto row = buffer.begin() + static_cast<long>(r * stride);
+        out.emplace_back(row, row + limits.vocab_size);
+      }
+    }
+  }
+
+  TestModelOptions options_;
+  ThreadPool pool_;
+  std::unique_ptr<Transformer> model_;
+  std::vector<BlockId> table_;
+};
+
+inline std::vector<TokenId> token_ids(const std::vector<int>& ids) {
+  std::vector<TokenId> out;
+  for (int id : ids) out.push_back(TokenId{id});
+  return out;
+}
+
+inline std::vector<int> positions_of(const std::vector<TokenId>& tokens) {
+  std::vector<int> out(tokens.size());
+  std::iota(out.begin(), out.end(), 0);
+  return out;
+}
+
+inline int argmax_index(std::span<const float> row) {
+  return static_cast<int>(std::max_element(row.begin(), row.end()) - row.begin());
+}
+
+}  // namespace octavo::testing

@@ -1,0 +1,88 @@
+// Conversations to token ids: the template and the tokenizer of three model families together.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "formats/gguf.h"
+#include "formats/gguf_tokenizer.h"
+#include "support/paths.h"
+#include "text/chat_input.h"
+#include "text/chat_template.h"
+#include "text/tokenizer.h"
+
+namespace octavo {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct Model {
+  const char* name;
+  bool carries_template;  // in the file itself
+  std::string path;
+};
+
+std::string token_text(const Tokenizer& tokenizer, std::optional<TokenId> id) {
+  return id ? tokenizer.piece(*id) : "";
+}
+
+std::vector<int> raw_ids(const std::vector<TokenId>& ids) {
+  std::vector<int> result;
+  for (const TokenId id : ids) result.push_back(raw(id));
+  return result;
+}
+
+class ChatReference : public ::testing::TestWithParam<Model> {};
+
+// Content that spells a control token must give safe_ids: it stays ordinary text.
+TEST_P(ChatReference, GivesTheReferenceIds) {
+  const Model model = GetParam();
+  const auto file = GgufFile::open(model.path);
+  ASSERT_TRUE(file) << file.error().message;
+  auto spec = read_tokenizer_spec(*file);
+  ASSERT_TRUE(spec) << spec.error().message;
+  const auto tokenizer = Tokenizer::create(std::move(*spec));
+  ASSERT_TRUE(tokenizer) << tokenizer.error().message;
+
+  const std::string source = testing::read_file(
+      testing::test_data(std::string("chat_templates/") + model.name + ".chat_template.jinja"));
+  if (model.carries_template) {
+    EXPECT_EQ(tokenizer->chat_template(), source);
+  }
+  const auto chat = ChatTemplate::parse(source);
+  ASSERT_TRUE(chat) << chat.error().message;
+
+  std::istringstream lines(
+      testing::read_file(testing::test_data(std::string("chat/") + model.name + ".jsonl")));
+  int compared = 0;
+  for (std::string text; std::getline(lines, text);) {
+    const Json line = Json::parse(text);
+    if (line.contains("error")) continue;
+    ChatTemplate::Input input;
+    input.messages = line["messages"];
+    input.add_generation_prompt = line["add_generation_prompt"];
+    if (line.contains("tools")) input.tools = line["tools"];
+    input.bos_token = token_text(*tokenizer, tokenizer->bos());
+    input.eos_token = token_text(*tokenizer, tokenizer->eos());
+    const auto spans = chat->render(input);
+    ASSERT_TRUE(spans) << line["name"] << spans.error().message;
+    const auto ids = tokenizer->encode(*spans);
+    ASSERT_TRUE(ids) << line["name"] << ids.error().message;
+    const char* key = line.contains("safe_ids") ? "safe_ids" : "ids";
+    EXPECT_EQ(raw_ids(*ids), line[key].get<std::vector<int>>()) << line["name"];
+    ++compared;
+  }
+  EXPECT_GT(compared, 30);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Models, ChatReference,
+    ::testing::Values(Model{"smollm2", true, testing::smollm2_path()},
+                      Model{"qwen2", true, testing::unpacked("qwen2-vocab.gguf")},
+                      Model{"gemma3", false, testing::unpacked("gemma3-vocab.gguf")}),
+    [](const auto& case_info) { return std::string(case_info.param.name); });
+
+}  // namespace
+}  // namespace octavo
