@@ -1,6 +1,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+#include <chrono>
+
 #include "cli/commands.h"
 #include "cli/conversation.h"
 #include "cli/input.h"
@@ -109,7 +112,7 @@ double per_second(size_t tokens, double seconds) {
   return seconds > 0 ? static_cast<double>(tokens) / seconds : 0;
 }
 
-std::string figures(const RequestOutput& output) {
+std::string figures(const RequestOutput& output, double load_s) {
   size_t tokens = 0;
   std::vector<std::string_view> reasons;
   for (const CompletionOutput& choice : output.outputs) {
@@ -119,8 +122,9 @@ std::string figures(const RequestOutput& output) {
   // The first token of each answer comes out of the prefill.
   const size_t decoded = tokens - std::min(tokens, output.outputs.size());
   return fmt::format(
-      "[prompt: {} tokens, {:.1f} tokens/s; answer: {} tokens, {:.1f} tokens/s; end: {}; seed: {}]",
-      output.prompt_token_ids.size(),
+      "[loaded in {:.2f} s; prompt: {} tokens, {:.1f} tokens/s; answer: {} tokens, {:.1f} "
+      "tokens/s; end: {}; seed: {}]",
+      load_s, output.prompt_token_ids.size(),
       per_second(output.prompt_token_ids.size(), output.metrics.prefill_s), tokens,
       per_second(decoded, output.metrics.decode_s), fmt::join(reasons, ", "), output.seed);
 }
@@ -147,7 +151,7 @@ Result<void> generate_and_print(const LoadedEngine& engine, const GenerateReques
     terminal.write(dump_line(request_json(output, shown, *engine.tokenizer)));
   else
     printer.finish(output);
-  terminal.remark(figures(output));
+  terminal.remark(figures(output, shown.load_s));
   if (interrupt.was_interrupted()) return fail(ErrorCode::cancelled, "stopped by Ctrl-C");
   return {};
 }
@@ -165,12 +169,14 @@ Result<void> run_generate(const Invocation& invocation, Terminal& terminal) {
   use_model_defaults(request.params, options, find_in_catalog(engine_options.model));
   OCTAVO_TRY(Prompt prompt, read_prompt(options));
 
+  const auto start = std::chrono::steady_clock::now();
   OCTAVO_TRY(const LoadedEngine engine, load_with_progress(std::move(engine_options), terminal));
+  const std::chrono::duration<double> load_time = std::chrono::steady_clock::now() - start;
   give_hint(prompt, options, engine, terminal);
   OCTAVO_CHECK_OK(encode_prompt(prompt, options, engine));
   request.prompt_token_ids = std::move(prompt.ids);
   const ShownOutput shown{std::move(prompt.text), request.params.logprobs.has_value(),
-                          request.params.prompt_logprobs.has_value()};
+                          request.params.prompt_logprobs.has_value(), load_time.count()};
   return generate_and_print(engine, request, shown, options.flag("json"), terminal);
 }
 

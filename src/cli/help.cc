@@ -49,18 +49,13 @@ std::string shown_flag(const OptionSpec& spec) {
   return spec.metavar.empty() ? flag : fmt::format("{} {}", flag, spec.metavar);
 }
 
-std::string shown_help(const OptionSpec& spec) {
-  // The help of what is on by default says what it does, and the flag shown turns that off.
-  return is_on(spec) ? fmt::format("do not {}", spec.help) : std::string(spec.help);
-}
-
 std::string shown_default(const OptionSpec& spec) {
   if (spec.kind == OptionKind::flag) return "";
   return std::string(spec.default_text.empty() ? spec.default_shown : spec.default_text);
 }
 
 std::string with_notes(const OptionSpec& spec) {
-  std::string out = shown_help(spec);
+  std::string out(spec.help);
   if (spec.repeatable) out += "; may be repeated";
   const bool names_choices = spec.metavar.find('|') != std::string_view::npos;
   if (!spec.choices.empty() && !names_choices) out += fmt::format(" ({})", allowed_values(spec));
@@ -76,7 +71,8 @@ std::string usage(const CommandSpec& command) {
 }
 
 constexpr std::string_view kEnvironmentNote =
-    "Each flag can be set by an environment variable too, --top-p by OCTAVO_TOP_P; the flag wins.";
+    "Flags that are settings can be set by the environment too, --top-p by OCTAVO_TOP_P; the flag "
+    "wins.";
 
 std::string joined_commands(const OptionSpec& spec) {
   std::string out;
@@ -98,7 +94,7 @@ std::string code(std::string_view text) {
 }
 
 std::string markdown_row(const OptionSpec& spec) {
-  std::string meaning = shown_help(spec);
+  std::string meaning(spec.help);
   if (spec.repeatable) meaning += "; may be repeated";
   if (!spec.has_variable) meaning += "; has no environment variable";
   std::string value = spec.kind == OptionKind::flag ? "" : code(spec.default_text);

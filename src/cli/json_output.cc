@@ -31,8 +31,9 @@ Json prompt_logprobs_json(const RequestOutput& output, const Tokenizer& tokenize
   return positions;
 }
 
-Json metrics_json(const RequestMetrics& metrics) {
-  return {{"prefill_s", metrics.prefill_s},
+Json metrics_json(const RequestMetrics& metrics, double load_s) {
+  return {{"load_s", load_s},
+          {"prefill_s", metrics.prefill_s},
           {"decode_s", metrics.decode_s},
           {"decode_steps", metrics.decode_steps}};
 }
@@ -76,7 +77,7 @@ Json request_json(const RequestOutput& output, const ShownOutput& shown,
     json["outputs"].push_back(choice_json(choice, shown.logprobs, tokenizer));
   json["seed"] = output.seed;
   json["usage"] = usage_json(output);
-  json["metrics"] = metrics_json(output.metrics);
+  json["metrics"] = metrics_json(output.metrics, shown.load_s);
   return json;
 }
 

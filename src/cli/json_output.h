@@ -21,6 +21,7 @@ struct ShownOutput {
   std::optional<std::string> prompt;  // its text; nothing: it was given as token ids
   bool logprobs = false;
   bool prompt_logprobs = false;
+  double load_s = 0;  // how long the model took to load
 };
 Json request_json(const RequestOutput& output, const ShownOutput& shown,
                   const Tokenizer& tokenizer);

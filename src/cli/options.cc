@@ -163,11 +163,15 @@ constexpr std::array kOptions = {
                      kInput)),
     no_variable(list(OptionKind::integer_list, "prompt_token_ids", "IDS", 0, "",
                      "the prompt as token ids, 1,2,3; nothing is added to them", G, kInput)),
-    flag("chat", "the prompt is a user's message; the model's chat template is applied", G, kInput),
-    text("system", "TEXT", "the system message of the conversation", G | C, kInput),
-    flag("decode", "standard input is a JSON array of ids, the output its text", T, kInput),
-    flag("parse_special", "control tokens spelled out in the text become those tokens", T, kInput),
-    flag("add_special", "add the BOS and EOS tokens that the model's file asks for", T, kInput),
+    no_variable(flag("chat", "the prompt is a user's message; the model's chat template is applied",
+                     G, kInput)),
+    no_variable(text("system", "TEXT", "the system message of the conversation", G | C, kInput)),
+    no_variable(
+        flag("decode", "standard input is a JSON array of ids, the output its text", T, kInput)),
+    no_variable(flag("parse_special", "control tokens spelled out in the text become those tokens",
+                     T, kInput)),
+    no_variable(flag("add_special", "add the BOS and EOS tokens that the model's file asks for", T,
+                     kInput)),
 
     shown_default(real("temperature", 0, kMaxDouble, "",
                        "0 takes the most probable token; higher is more varied", G | C, kSampling),
@@ -206,21 +210,22 @@ constexpr std::array kOptions = {
     flag("ignore_eos", "go on after the model's end-of-answer tokens", G | C, kEnd),
     flag("include_stop_str_in_output", "keep the stop text in the answer", G | C, kEnd),
 
-    flag("skip_special_tokens", "leave control tokens out of the answer's text", G, kShown, "on"),
-    shown_default(
+    flag("skip_special_tokens", "keep control tokens in the answer's text", G, kShown, "on"),
+    no_variable(shown_default(
         integer("logprobs", 0, kMaxLogprobs, "",
                 "log-probabilities of this many tokens at each place of the answer; with --json", G,
                 kShown),
-        "none"),
-    shown_default(integer("prompt_logprobs", 0, kMaxLogprobs, "",
-                          "the same at each place of the prompt; with --json", G, kShown),
-                  "none"),
+        "none")),
+    no_variable(
+        shown_default(integer("prompt_logprobs", 0, kMaxLogprobs, "",
+                              "the same at each place of the prompt; with --json", G, kShown),
+                      "none")),
     flag("json", "print one JSON object", G | I | E | P | B, kShown),
 
-    choice(
-        "dtype", kDTypes, "TYPE", "auto",
-        "of computation; auto: int8 activations for quantised weights; float32: exact and slower",
-        G | C | P | B, kEngine),
+    choice("dtype", kDTypes, "TYPE", "auto",
+           "type of computation; auto: int8 activations for quantised weights; float32: exact and "
+           "slower",
+           G | C | P | B, kEngine),
     choice("kv_cache_dtype", kKvDTypes, "TYPE", "auto",
            "auto: float32 with --dtype float32, else float16", G | C | E | P | B, kEngine),
     choice("kv_cache", kOnOff, "on|off", "on", "off computes the whole sequence again at each step",
@@ -236,7 +241,7 @@ constexpr std::array kOptions = {
                   "the model's context"),
     integer("batch_size", 1, 1e9, "1", "sequences held at once", E, kMeasure),
     above_lowest(
-        real("memory", 0, 1e9, "", "GiB for the KV cache: how many sequences fit", E, kMeasure)),
+        real("memory", 0, 100000, "", "GiB for the KV cache: how many sequences fit", E, kMeasure)),
     integer("context", 2, kMaxInt, "512", "tokens of one window of a text", P, kMeasure),
     list(OptionKind::integer_list, "contexts", "LIST", 1, "64,128,256,512,1024",
          "context lengths to measure at", B, kMeasure),

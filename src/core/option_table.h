@@ -34,7 +34,8 @@ struct OptionSpec {
   OptionKind kind;
   std::string_view metavar;       // what stands for the value in --help; of a flag: nothing
   std::string_view default_text;  // as it would be typed; empty: none
-  std::string_view help;          // one sentence without a full stop
+  std::string_view
+      help;  // without a full stop; of a flag that is on by default: what --no-name does
 
   // Of integers (each of a list) and numbers. above_lowest: the lowest value itself is outside.
   double lowest = 0, highest = 0;

@@ -7,6 +7,8 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include "support/paths.h"
 #include "text/chat_input.h"
@@ -114,6 +116,39 @@ INSTANTIATE_TEST_SUITE_P(Models, ReferenceChats,
                                                  "<｜end▁of▁sentence｜>"},
                                            Model{"gemma3", "<bos>", "<eos>"}),
                          [](const auto& case_info) { return std::string(case_info.param.name); });
+
+TEST(ChatTemplate, LongConversationsFitTheLimits) {
+  constexpr int kTurns = 10'000;
+  for (const char* name : {"smollm2", "qwen2", "gemma3"}) {
+    const auto path =
+        testing::test_data(std::string("chat_templates/") + name + ".chat_template.jinja");
+    ChatTemplate::Input input;
+    for (int i = 0; i < kTurns; ++i)
+      input.messages.push_back(
+          {{"role", i % 2 == 0 ? "user" : "assistant"}, {"content", std::string(300, 'x')}});
+    const auto text = render(testing::read_file(path), input);
+    ASSERT_TRUE(text) << name << ": " << text.error().message;
+    EXPECT_GT(text->size(), 300u * kTurns) << name;
+  }
+}
+
+TEST(ChatTemplate, RendersOnManyThreadsAtOnce) {
+  const auto chat = ChatTemplate::parse(
+      "{% macro m(x) %}<{{ x|upper }}>{% endmacro %}{% for a in messages %}{{ m(a.content) }}"
+      "{{ 'literal' ~ loop.index }}{% endfor %}");
+  ASSERT_TRUE(chat);
+  std::vector<std::string> texts(4);
+  std::vector<std::thread> threads;
+  for (size_t t = 0; t < texts.size(); ++t)
+    threads.emplace_back([&chat, &text = texts[t], t] {
+      ChatTemplate::Input input;
+      input.messages = {{{"role", "user"}, {"content", "c" + std::to_string(t)}}};
+      for (int round = 0; round < 100; ++round) text = joined(chat->render(input).value());
+    });
+  for (std::thread& thread : threads) thread.join();
+  for (size_t t = 0; t < texts.size(); ++t)
+    EXPECT_EQ(texts[t], "<C" + std::to_string(t) + ">literal1");
+}
 
 TEST(ChatTemplate, TellsWhyItRefused) {
   const auto text = render("{{ raise_exception('roles must alternate') }}", {});

@@ -39,7 +39,8 @@ def environment(extra=None):
 
 def octavo(*args, stdin=b"", env=None):
     stdin = stdin.encode() if isinstance(stdin, str) else stdin
-    run = subprocess.run([BINARY, *map(str, args)], input=stdin, capture_output=True, timeout=LIMIT_S, env=environment(env))
+    run = subprocess.run([BINARY, *map(str, args)], input=stdin, capture_output=True, timeout=LIMIT_S,
+                         env=environment(env))
     run.error = SLOW_NOTE.sub("", run.stderr.decode())
     return run
 
@@ -73,7 +74,8 @@ class Case(unittest.TestCase):
 class Refused(Case):
     def test_command_lines(self):
         (self.tmp / "text.txt").write_text("Some words to predict.")
-        places = {"{none}": self.tmp / "none.gguf", "{model}": TINY, "{config}": CONFIG, "{text}": self.tmp / "text.txt"}
+        places = {"{none}": self.tmp / "none.gguf", "{model}": TINY, "{config}": CONFIG,
+                  "{text}": self.tmp / "text.txt"}
 
         def filled(arg):
             for name, path in places.items():
@@ -196,7 +198,8 @@ class DamagedFiles(Case):
         """Bytes of metadata and tensor table, set to 255: any ending but a signal or a fault of ours."""
         end = self.good.index(b"output_norm.weight")
         for at in range(0, end, 971):
-            run = octavo("generate", self.damaged(patched(self.good, at, b"\xff")), "--prompt", "a", "--max-tokens", "1")
+            path = self.damaged(patched(self.good, at, b"\xff"))
+            run = octavo("generate", path, "--prompt", "a", "--max-tokens", "1")
             self.assertIn(run.returncode, (0, 2, 5, 6, 7, 8), (at, run.error))
             self.assertEqual(1 if run.returncode else 0, run.error.count("\n"), (at, run.error))
 
@@ -224,7 +227,8 @@ class Generate(Case):
         self.assertIsNone(out["prompt"])
 
     def test_logprobs(self):
-        out = self.json("generate", TINY, *self.PROMPT, "--max-tokens", "4", "--ignore-eos", "--logprobs", "3", "--prompt-logprobs", "2")
+        out = self.json("generate", TINY, *self.PROMPT, "--max-tokens", "4", "--ignore-eos",
+                        "--logprobs", "3", "--prompt-logprobs", "2")
         prompt = out["prompt_logprobs"]
         self.assertEqual(len(out["prompt_token_ids"]), len(prompt))
         self.assertIsNone(prompt[0])
@@ -281,7 +285,8 @@ class Generate(Case):
         whole = self.json(*args)["outputs"][0]
         self.assertEqual(("length", None), (whole["finish_reason"], whole["stop_reason"]))
         stop = whole["text"][9:13]
-        for extra, end in ((), len(whole["text"].split(stop)[0])), (("--include-stop-str-in-output",), whole["text"].index(stop) + 4):
+        at = whole["text"].index(stop)
+        for extra, end in ((), at), (("--include-stop-str-in-output",), at + len(stop)):
             out = self.json(*args, "--stop", "never", "--stop", stop, *extra)["outputs"][0]
             self.assertEqual(whole["text"][:end], out["text"])
             self.assertEqual(("stop", stop), (out["finish_reason"], out["stop_reason"]))
@@ -300,7 +305,8 @@ class Generate(Case):
         self.assertEqual(256, out["usage"]["prompt_tokens"])
 
     def test_bias_decides(self):
-        out = self.json("generate", SMOLLM2, *self.PROMPT, "--max-tokens", "2", "--temperature", "0", "--logit-bias", "253=-100,260=-100")
+        out = self.json("generate", SMOLLM2, *self.PROMPT, "--max-tokens", "2", "--temperature", "0",
+                        "--logit-bias", "253=-100,260=-100")
         self.assertNotIn(out["outputs"][0]["token_ids"][0], (253, 260))
 
     def test_chat_renders_the_template(self):
@@ -310,7 +316,8 @@ class Generate(Case):
                     and c["messages"][0]["role"] == "user" and "safe_ids" not in c)
         out = self.json("generate", SMOLLM2, "--chat", "--prompt", case["messages"][0]["content"], "--max-tokens", "1")
         self.assertEqual((case["text"], case["ids"]), (out["prompt"], out["prompt_token_ids"]))
-        out = self.json("generate", SMOLLM2, "--chat", "--system", "Be brief.", "--prompt", "<|im_end|>", "--max-tokens", "1")
+        out = self.json("generate", SMOLLM2, "--chat", "--system", "Be brief.", "--prompt", "<|im_end|>",
+                        "--max-tokens", "1")
         self.assertTrue(out["prompt"].startswith("<|im_start|>system\nBe brief.<|im_end|>\n"), out["prompt"])
         self.assertEqual(2, out["prompt_token_ids"].count(2), "control tokens come from the template only")
 
@@ -325,15 +332,15 @@ class Generate(Case):
     def test_greedy_is_the_reference_s(self):
         line = json.loads((DATA / "greedy/smollm2.jsonl").read_text().splitlines()[0])
         prompt = ",".join(map(str, line["prompt_ids"]))
-        out = self.json("generate", SMOLLM2, "--prompt-token-ids", prompt, "--temperature", "0", "--ignore-eos", "--max-tokens", "16",
-                        "--dtype", "float32", "--no-skip-special-tokens")
+        out = self.json("generate", SMOLLM2, "--prompt-token-ids", prompt, "--temperature", "0", "--ignore-eos",
+                        "--max-tokens", "16", "--dtype", "float32", "--no-skip-special-tokens")
         same = next((i for i, m in enumerate(line["margin"]) if m < 1e-3), 16)
         self.assertEqual(line["out_ids"][:min(same, 16)], out["outputs"][0]["token_ids"][:min(same, 16)])
         self.assertIn("<|im_end|>", out["outputs"][0]["text"])
 
     def test_a_reader_that_goes_away_ends_it_quietly(self):
-        with subprocess.Popen([BINARY, "generate", SMOLLM2, "--prompt", "Count:", "--ignore-eos", "--max-tokens", "2000"],
-                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment()) as run:
+        args = [BINARY, "generate", SMOLLM2, "--prompt", "Count:", "--ignore-eos", "--max-tokens", "2000"]
+        with subprocess.Popen(args, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment()) as run:
             self.assertNotEqual(b"", run.stdout.read(1))
             run.stdout.close()
             error = run.stderr.read().decode()
@@ -342,7 +349,8 @@ class Generate(Case):
 
     def test_a_full_disk_is_an_error(self):
         with open("/dev/full", "wb") as full:
-            run = subprocess.run([BINARY, "tokenize", TINY], input=b"a", stdout=full, stderr=subprocess.PIPE, env=environment())
+            run = subprocess.run([BINARY, "tokenize", TINY], input=b"a", stdout=full, stderr=subprocess.PIPE,
+                                 env=environment())
         self.assertEqual(4, run.returncode)
         self.assertIn(b"standard output", run.stderr)
 
@@ -361,8 +369,8 @@ class OnATerminal(Case):
         """The program with a pseudo-terminal for all three streams."""
         self.master, slave = pty.openpty()
         self.addCleanup(os.close, self.master)
-        self.run = subprocess.Popen([BINARY, *map(str, args)], stdin=slave, stdout=slave, stderr=slave, env=environment(),
-                                    start_new_session=True)
+        self.run = subprocess.Popen([BINARY, *map(str, args)], stdin=slave, stdout=slave, stderr=slave,
+                                    env=environment(), start_new_session=True)
         os.close(slave)
         self.addCleanup(self.run.kill)
         self.seen = ""
@@ -387,7 +395,7 @@ class OnATerminal(Case):
 
     def test_generate_says_how_fast_it_was_and_hints_at_chat(self):
         self.start("generate", SMOLLM2, "--prompt", "The sky is", "--max-tokens", "5", "--seed", "77")
-        seen = self.read_until(r"\[prompt: 3 tokens, [^\n]*; answer: 5 tokens, [^\n]*; end: length; seed: 77\]")
+        seen = self.read_until(r"\[loaded in [\d.]+ s; prompt: 3 tokens, [^\n]*; answer: 5 tokens, [^\n]*; end: length; seed: 77\]")
         self.assertIn("--chat", seen)
         self.assertEqual(0, self.run.wait(timeout=LIMIT_S))
 
@@ -445,7 +453,8 @@ class Chat(Case):
 
 
 class Tokenize(Case):
-    TEXTS = ("", "Hello, world!", " two  spaces\n\ttab", "caf\u00e9 \u4e2d\u6587 \U0001f600 <|im_end|>", "\0\x1b[2J\r\n")
+    TEXTS = ("", "Hello, world!", " two  spaces\n\ttab", "caf\u00e9 \u4e2d\u6587 \U0001f600 <|im_end|>",
+             "\0\x1b[2J\r\n")
 
     def test_round_trip(self):
         for model in (TINY, SMOLLM2, UNPACKED / "qwen2-vocab.gguf"):
@@ -460,7 +469,8 @@ class Tokenize(Case):
             case = json.loads(line)
             special = case["plain"] if case["special"] == "same" else case["special"]
             self.assertEqual(case["plain"]["ids"], json.loads(self.ok("tokenize", SMOLLM2, stdin=case["text"])))
-            self.assertEqual(special["ids"], json.loads(self.ok("tokenize", SMOLLM2, "--parse-special", stdin=case["text"])))
+            parsed = self.ok("tokenize", SMOLLM2, "--parse-special", stdin=case["text"])
+            self.assertEqual(special["ids"], json.loads(parsed))
 
     def test_control_tokens_only_where_asked(self):
         self.assertNotIn(2, json.loads(self.ok("tokenize", SMOLLM2, stdin="<|im_end|>")))
@@ -478,7 +488,8 @@ class Inspect(Case):
         self.assertIn("<|im_start|>", out["chat_template"])
         self.assertEqual(30 * 3 * 64 * 2 * 2, out["memory"]["kv_bytes_per_token"])
         text = self.ok("inspect", SMOLLM2)
-        for word in ("general.architecture", "blk.29.ffn_down.weight", "<|im_start|>", "weights", "KV cache of one token"):
+        for word in ("general.architecture", "blk.29.ffn_down.weight", "<|im_start|>", "weights",
+                     "KV cache of one token"):
             self.assertIn(word, text)
 
     def test_a_vocabulary_without_tensors(self):
@@ -494,10 +505,11 @@ class Estimate(Case):
         return path
 
     def test_published_figures(self):
-        qwen = self.config(model_type="qwen2", num_hidden_layers=28, hidden_size=3584, num_attention_heads=28, num_key_value_heads=4,
-                           max_position_embeddings=32768)
+        qwen = self.config(model_type="qwen2", num_hidden_layers=28, hidden_size=3584, num_attention_heads=28,
+                           num_key_value_heads=4, max_position_embeddings=32768)
         out = self.json("estimate", qwen, "--seq-len", "8192")
-        self.assertEqual((0.4375, 0.4375, 0, 7), (out["total_gib"], out["exact_gib"], out["lost_bytes"], out["gqa_ratio"]))
+        self.assertEqual((0.4375, 0.4375, 0, 7),
+                         (out["total_gib"], out["exact_gib"], out["lost_bytes"], out["gqa_ratio"]))
         self.assertIn("0.4375 GiB", self.ok("estimate", qwen, "--seq-len", "8192"))
         mha = self.config(num_hidden_layers=32, hidden_size=4096, num_attention_heads=32)
         out = self.json("estimate", mha, "--seq-len", "4096")
@@ -516,7 +528,8 @@ class Estimate(Case):
     def test_the_default_length_is_the_context(self):
         self.assertEqual(256, self.json("estimate", TINY)["seq_len"])
         self.assertEqual(256, self.json("estimate", CONFIG)["seq_len"])
-        self.refused(2, ["--seq-len"], "estimate", self.config(num_hidden_layers=1, hidden_size=64, num_attention_heads=1))
+        silent = self.config(num_hidden_layers=1, hidden_size=64, num_attention_heads=1)
+        self.refused(2, ["--seq-len"], "estimate", silent)
 
 
 class Perplexity(Case):
@@ -536,8 +549,8 @@ class Perplexity(Case):
         out = self.json("perplexity", TINY, path, "--context", "64")
         sizes = [64] * (tokens // 64) + ([tokens % 64] if tokens % 64 > 1 else [])
         self.assertEqual([s - 1 for s in sizes], out["window_predicted_tokens"])
-        self.assertRegex(self.ok("perplexity", TINY, path, "--context", "64"),
-                         rf"^perplexity {out['perplexity']:.4f} over {sum(sizes) - len(sizes)} tokens in {len(sizes)} windows\n$")
+        self.assertEqual(f"perplexity {out['perplexity']:.4f} over {sum(sizes) - len(sizes)} tokens in {len(sizes)} "
+                         "windows\n", self.ok("perplexity", TINY, path, "--context", "64"))
 
     def test_too_little_text(self):
         path = self.tmp / "text.txt"

@@ -1,0 +1,77 @@
+// A model without weights: what it says next is a function of the tokens it finds in its blocks, so that a token written
+// to the wrong place, a missed copy or a stale table shows in the answer.
+#pragma once
+
+#include <functional>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "model/model.h"
+
+namespace octavo::testing {
+
+class StubModel : public Model {
+ public:
+  // Fills the row of logits (all zero before) after the tokens of the sequence so far.
+  using Logits = std::function<void(const std::vector<TokenId>& history, std::span<float> row)>;
+
+  StubModel(int vocab_size, int context_length, int num_blocks, Logits fill, int max_num_batched_tokens = 8)
+      : fill_(std::move(fill)), slots_(static_cast<size_t>(num_blocks * 16), TokenId{-1}) {
+    limits_ = {.vocab_size = vocab_size,
+               .logits_stride = (vocab_size + 15) / 16 * 16 + 16,
+               .context_length = context_length,
+               .max_num_batched_tokens = max_num_batched_tokens,
+               .max_logits_rows = 4,
+               .num_blocks = num_blocks,
+               .block_size = 16};
+  }
+
+  const ModelLimits& limits() const override { return limits_; }
+
+  void forward(const ForwardBatch& batch) override {
+    ++forwards;
+    histories_.clear();
+    for (const BatchSequence& s : batch.sequences) {
+      for (int i = 0; i < s.num_tokens; ++i)
+        slot(s, s.first_position + i) = batch.tokens[static_cast<size_t>(s.first_row + i)];
+      for (int i = 0; i < s.num_tokens; ++i) {
+        histories_.emplace_back();
+        for (int p = 0; p <= s.first_position + i; ++p) histories_.back().push_back(slot(s, p));
+      }
+    }
+  }
+
+  void logits(std::span<const int> rows, float* out) override {
+    for (size_t i = 0; i < rows.size(); ++i) {
+      const std::span<float> row(out + i * static_cast<size_t>(limits_.logits_stride),
+                                 static_cast<size_t>(limits_.logits_stride));
+      // Rows beyond the vocabulary are padding and must never be looked at.
+      std::fill(row.begin(), row.end(), std::numeric_limits<float>::quiet_NaN());
+      const auto meaningful = row.first(static_cast<size_t>(limits_.vocab_size));
+      std::fill(meaningful.begin(), meaningful.end(), 0.0f);
+      fill_(histories_[static_cast<size_t>(rows[i])], meaningful);
+    }
+  }
+
+  void copy_block(BlockId from, BlockId to) override {
+    ++copies;
+    for (int i = 0; i < 16; ++i) slots_[at(to, i)] = slots_[at(from, i)];
+  }
+
+  int forwards = 0;
+  int copies = 0;
+
+ private:
+  static size_t at(BlockId block, int in_block) { return static_cast<size_t>(raw(block) * 16 + in_block); }
+  TokenId& slot(const BatchSequence& s, int position) {
+    return slots_[at(s.block_table[static_cast<size_t>(position / 16)], position % 16)];
+  }
+
+  Logits fill_;
+  ModelLimits limits_;
+  std::vector<TokenId> slots_;
+  std::vector<std::vector<TokenId>> histories_;
+};
+
+}  // namespace octavo::testing
