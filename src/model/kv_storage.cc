@@ -17,7 +17,7 @@ Result<KvStorage> KvStorage::allocate(const KvLayout& layout, int num_blocks) {
   storage.layout_ = layout;
   storage.num_blocks_ = num_blocks;
   OCTAVO_TRY(const size_t bytes, storage_bytes(layout, num_blocks));
-  OCTAVO_TRY(storage.memory_, AlignedBuffer::allocate(bytes));
+  OCTAVO_TRY(storage.memory_, AlignedBuffer::allocate(bytes, AlignedBuffer::Use::sparse));
   return storage;
 }
 

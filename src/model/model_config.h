@@ -28,7 +28,7 @@ struct RopeConfig {
   float base = 10000;
   int dims = 0;                    // rotated dims of a head, even, <= head_dim
   float linear_factor = 1;         // "linear" scaling: positions are divided by it
-  std::vector<float> divisors;     // "llama3" scaling: per pair, what its frequency is divided by; empty: 1
+  std::vector<float> divisors{};   // "llama3" scaling: per pair, what its frequency is divided by; empty: 1
 };
 
 struct ModelConfig {

@@ -15,8 +15,12 @@ class AlignedBuffer {
   AlignedBuffer& operator=(AlignedBuffer&& other) noexcept;
   ~AlignedBuffer();
 
+  // sparse: parts of it may never be touched, so no 2 MB page may be given for the first byte in it; the system would
+  // otherwise do so, where it does that for all memory.
+  enum class Use { dense, sparse };
+
   // resource_exhausted if the system has no such range. bytes may be 0.
-  static Result<AlignedBuffer> allocate(size_t bytes);
+  static Result<AlignedBuffer> allocate(size_t bytes, Use use = Use::dense);
 
   uint8_t* data() { return data_; }
   const uint8_t* data() const { return data_; }

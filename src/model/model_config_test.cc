@@ -1,0 +1,144 @@
+#include "model/model_config.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "model/weights.h"
+#include "support/paths.h"
+
+namespace octavo {
+namespace {
+
+// A tiny model file with one piece of its header replaced by another of the same length.
+struct PatchedFile {
+  std::string bytes = testing::read_file(testing::test_data("tiny/llama-tied/llama-tied-F32.gguf"));
+
+  PatchedFile& replace(const std::string& from, const std::string& to) {
+    EXPECT_EQ(from.size(), to.size());
+    size_t at = bytes.find(from);
+    EXPECT_NE(at, std::string::npos) << from;
+    for (; at != std::string::npos; at = bytes.find(from, at + to.size())) bytes.replace(at, to.size(), to);
+    return *this;
+  }
+  Result<GgufFile> parse() const { return GgufFile::parse(std::as_bytes(std::span(bytes)), "patched.gguf"); }
+  Result<ModelConfig> config() const {
+    const auto file = parse();
+    if (!file) return tl::make_unexpected(file.error());
+    return read_model_config(*file);
+  }
+};
+
+void expect_refused(const Result<ModelConfig>& config, ErrorCode code, const std::string& names) {
+  ASSERT_FALSE(config);
+  EXPECT_EQ(config.error().code, code);
+  EXPECT_NE(config.error().message.find(names), std::string::npos) << config.error().message;
+}
+
+TEST(ModelConfig, ReadsTheTinyModels) {
+  const auto llama = PatchedFile().config();
+  ASSERT_TRUE(llama) << llama.error().message;
+  EXPECT_EQ(llama->architecture->name, "llama");
+  EXPECT_EQ(llama->num_layers, 2);
+  EXPECT_EQ(llama->num_heads, 4);
+  EXPECT_EQ(llama->num_kv_heads, 2);
+  EXPECT_EQ(llama->head_dim, 16);
+  EXPECT_EQ(llama->vocab_size, 512);
+  EXPECT_TRUE(llama->tied_head);
+  const auto file = GgufFile::open(testing::test_data("tiny/qwen2/qwen2-F32.gguf"));
+  const auto qwen2 = read_model_config(*file);
+  ASSERT_TRUE(qwen2) << qwen2.error().message;
+  EXPECT_TRUE(qwen2->architecture->qkv_bias);
+  EXPECT_FALSE(qwen2->architecture->rope_interleaved);
+}
+
+TEST(ModelConfig, UnknownMeansRefused) {
+  PatchedFile architecture;
+  const size_t value = architecture.bytes.find("general.architecture") + 20 + 4 + 8;
+  architecture.bytes.replace(value, 5, "lxama");
+  expect_refused(architecture.config(), ErrorCode::unsupported, "lxama");
+  expect_refused(PatchedFile().replace("llama.rope.freq_base", "llama.rope.freq_basX").config(), ErrorCode::unsupported,
+                 "llama.rope.freq_basX");
+}
+
+TEST(ModelConfig, MissingKeysAreNamed) {
+  // The key's own name becomes one that is known and has no effect.
+  expect_refused(PatchedFile().replace("llama.block_count", "xxxxx.block_count").config(), ErrorCode::corrupt_file,
+                 "llama.block_count");
+}
+
+std::string load_error(const PatchedFile& patched) {
+  const auto file = patched.parse();
+  if (!file) return file.error().message;
+  const auto config = read_model_config(*file);
+  if (!config) return config.error().message;
+  ThreadPool pool(1);
+  const auto weights = load_weights(*file, *config, pool, {});
+  return weights ? "" : weights.error().message;
+}
+
+TEST(LoadWeights, NamesWhatIsMissingAndWhatIsTooMuch) {
+  EXPECT_EQ(load_error(PatchedFile()), "");
+  EXPECT_NE(load_error(PatchedFile().replace("blk.1.ffn_up.weight", "blk.1.ffn_uX.weight")).find("'blk.1.ffn_up.weight' is missing"),
+            std::string::npos);
+  EXPECT_NE(load_error(PatchedFile().replace("token_embd.weight", "token_embX.weight")).find("token_embd.weight"),
+            std::string::npos);
+}
+
+TEST(LoadWeights, AnExtraTensorIsRefused) {
+  // One layer less in the metadata: the second layer's tensors have no use.
+  PatchedFile patched;
+  const size_t at = patched.bytes.find("llama.block_count") + 17 + 4;
+  ASSERT_EQ(patched.bytes[at], 2);
+  patched.bytes[at] = 1;
+  EXPECT_NE(load_error(patched).find("blk.1."), std::string::npos);
+}
+
+TEST(LoadWeights, AWrongShapeNamesBothShapes) {
+  PatchedFile patched;
+  const size_t at = patched.bytes.find("llama.feed_forward_length") + 25 + 4;
+  patched.bytes[at] = 64;  // 128 in the file
+  const std::string error = load_error(patched);
+  EXPECT_NE(error.find("ffn_gate.weight"), std::string::npos) << error;
+  EXPECT_NE(error.find("64, 64"), std::string::npos) << error;
+}
+
+TEST(Rope, DefaultFrequencies) {
+  const auto f = rope_frequencies({.base = 10000, .dims = 8});
+  ASSERT_EQ(f.size(), 4u);
+  for (size_t i = 0; i < 4; ++i) EXPECT_NEAR(f[i], std::pow(10000.0, -static_cast<double>(i) / 4), 1e-6);
+}
+
+TEST(Rope, LinearScalingDividesPositions) {
+  const auto plain = rope_frequencies({.base = 500000, .dims = 64});
+  const auto scaled = rope_frequencies({.base = 500000, .dims = 64, .linear_factor = 4});
+  for (size_t i = 0; i < plain.size(); ++i) EXPECT_FLOAT_EQ(scaled[i] * 4, plain[i]);
+}
+
+// Llama 3's bands, from the published formula: long waves are divided by 8, short ones kept, a ramp between.
+TEST(Rope, Llama3DivisorsOfTheTinyModel) {
+  const auto file = GgufFile::open(testing::test_data("tiny/llama-rope3/llama-rope3-F32.gguf"));
+  const auto config = read_model_config(*file);
+  ASSERT_TRUE(config) << config.error().message;
+  const auto f = rope_frequencies(config->rope);
+  const double factor = 8, low = 1, high = 4, original = 32, base = 10000;
+  for (size_t i = 0; i < f.size(); ++i) {
+    const double plain = std::pow(base, -2.0 * static_cast<double>(i) / config->rope.dims);
+    const double wavelength = 2 * M_PI / plain;
+    const double smooth = (original / wavelength - low) / (high - low);
+    const double expected = wavelength > original / low    ? plain / factor
+                            : wavelength < original / high ? plain
+                                                           : (1 - smooth) * plain / factor + smooth * plain;
+    EXPECT_NEAR(f[i] / expected, 1, 1e-6) << i;
+  }
+}
+
+TEST(ModelConfig, RopeScalingThatIsNotKnownIsRefused) {
+  // "llama.rope.dimension_count" is optional, so its entry can be turned into another key of the same length.
+  const std::string from = "llama.rope.dimension_count", to = "llama.rope.scaling.fact__r";
+  ASSERT_EQ(from.size(), to.size());
+  expect_refused(PatchedFile().replace(from, to).config(), ErrorCode::unsupported, "fact__r");
+}
+
+}  // namespace
+}  // namespace octavo
