@@ -1,4 +1,5 @@
-// Errors are values: a fallible function returns Result<T>. The list of codes is closed; each has one exit code.
+// Errors are values: a fallible function returns Result<T>. The list of codes is closed; each has
+// one exit code.
 #pragma once
 
 #include <string>
@@ -36,7 +37,8 @@ using Result = tl::expected<T, Error>;
 // "corrupt_file" and so on: what is printed in brackets after a message.
 std::string_view error_name(ErrorCode code);
 
-// The process exit code for each error: 2 for what the caller can fix in the command, 3.. for the rest.
+// The process exit code for each error: 2 for what the caller can fix in the command, 3.. for the
+// rest.
 int exit_code(ErrorCode code);
 
 }  // namespace octavo
@@ -45,13 +47,13 @@ int exit_code(ErrorCode code);
 #define OCTAVO_CONCAT(a, b) OCTAVO_CONCAT_(a, b)
 
 // OCTAVO_TRY(auto x, f()): x = the value of f(), or return its error.
-#define OCTAVO_TRY(declaration, expression)                                           \
-  auto OCTAVO_CONCAT(octavo_result_, __LINE__) = (expression);                        \
-  if (!OCTAVO_CONCAT(octavo_result_, __LINE__))                                       \
+#define OCTAVO_TRY(declaration, expression)                                                   \
+  auto OCTAVO_CONCAT(octavo_result_, __LINE__) = (expression);                                \
+  if (!OCTAVO_CONCAT(octavo_result_, __LINE__))                                               \
     return ::tl::make_unexpected(std::move(OCTAVO_CONCAT(octavo_result_, __LINE__)).error()); \
   declaration = std::move(*OCTAVO_CONCAT(octavo_result_, __LINE__))
 
 // OCTAVO_CHECK_OK(f()): return f()'s error, if any. f() returns Result<void>.
-#define OCTAVO_CHECK_OK(expression)                                                   \
-  if (auto octavo_status = (expression); !octavo_status)                              \
+#define OCTAVO_CHECK_OK(expression)                      \
+  if (auto octavo_status = (expression); !octavo_status) \
   return ::tl::make_unexpected(std::move(octavo_status).error())

@@ -10,8 +10,8 @@
 namespace octavo {
 namespace {
 
-// How long a thread spins before it sleeps: longer than the gaps between the jobs of one step (a few us), far shorter
-// than the gap between two requests.
+// How long a thread spins before it sleeps: longer than the gaps between the jobs of one step (a
+// few us), far shorter than the gap between two requests.
 constexpr auto kSpin = std::chrono::microseconds(50);
 constexpr int kSpinsPerClock = 64;  // reading the clock costs as much as tens of pauses
 

@@ -1,7 +1,9 @@
-// A persistent pool of compute threads; the caller is one of them. Workers spin for a moment after each job, then
-// sleep in the kernel: a decode step is a few hundred short jobs in a row, an idle program uses no CPU.
+// A persistent pool of compute threads; the caller is one of them. Workers spin for a moment after
+// each job, then sleep in the kernel: a decode step is a few hundred short jobs in a row, an idle
+// program uses no CPU.
 //
-// One pool per process, made by the program and passed down. One thread at a time may call parallel_for.
+// One pool per process, made by the program and passed down. One thread at a time may call
+// parallel_for.
 #pragma once
 
 #include <atomic>
@@ -24,11 +26,12 @@ class ThreadPool {
 
   int size() const { return static_cast<int>(workers_.size()) + 1; }
 
-  // Calls body(begin, end) on disjoint ranges that cover [0, count), one range per thread at most; returns when all
-  // are done. body must not throw and must not call the pool.
+  // Calls body(begin, end) on disjoint ranges that cover [0, count), one range per thread at most;
+  // returns when all are done. body must not throw and must not call the pool.
   template <class Body>
   void parallel_for(int64_t count, const Body& body) {
-    run([](const void* context, int64_t begin, int64_t end) { (*static_cast<const Body*>(context))(begin, end); },
+    run([](const void* context, int64_t begin,
+           int64_t end) { (*static_cast<const Body*>(context))(begin, end); },
         &body, count);
   }
 

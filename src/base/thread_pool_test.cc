@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <algorithm>
+#include <chrono>
 #include <numeric>
 
 namespace octavo {
@@ -31,7 +31,8 @@ TEST(ThreadPool, ManyShortJobsAndSleepsBetween) {
       for (int64_t i = begin; i < end; ++i) sums[static_cast<size_t>(i)] = i;
     });
     total += std::accumulate(sums.begin(), sums.end(), int64_t{0});
-    if (job % 500 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(2));  // lets the workers fall asleep
+    if (job % 500 == 0)
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));  // lets the workers fall asleep
   }
   EXPECT_EQ(total, 2000 * 63 * 64 / 2);
 }

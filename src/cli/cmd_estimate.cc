@@ -8,6 +8,7 @@
 #include "cli/table.h"
 #include "formats/hf_config.h"
 #include "kv/estimator.h"
+#include "model/kv_facts.h"
 #include "model/model_config.h"
 
 namespace octavo::cli {
@@ -15,23 +16,16 @@ namespace {
 
 constexpr double kGiB = 1024.0 * 1024 * 1024;
 
-struct Subject {
-  std::string family;
-  KvShape shape;
-  std::optional<int64_t> context_length;
-};
-
-Result<Subject> read_subject(const std::string& model) {
+Result<KvFacts> read_subject(const std::string& model) {
   if (model.ends_with(".json")) {
     OCTAVO_TRY(const HfConfig config, read_hf_config(model));
-    return Subject{config.model_type, kv_shape(config), config.max_position_embeddings};
+    return KvFacts{config.model_type, kv_shape(config), config.max_position_embeddings};
   }
   OCTAVO_TRY(const GgufFile file, open_model_file(model));
-  OCTAVO_TRY(const ModelConfig config, read_model_config(file));
-  return Subject{std::string(config.architecture->name), kv_shape(config), config.context_length};
+  return read_kv_facts(file);
 }
 
-Result<int64_t> sequence_length(const OptionValues& options, const Subject& subject) {
+Result<int64_t> sequence_length(const OptionValues& options, const KvFacts& subject) {
   if (const auto given = options.find<int64_t>("seq_len")) return *given;
   if (subject.context_length) return *subject.context_length;
   return fail(ErrorCode::invalid_argument,
@@ -56,7 +50,7 @@ std::optional<int64_t> memory_bytes(const OptionValues& options) {
 
 double gib(int64_t bytes) { return static_cast<double>(bytes) / kGiB; }
 
-Json to_json(const Subject& subject, const KvEstimate& estimate, const OptionValues& options) {
+Json to_json(const KvFacts& subject, const KvEstimate& estimate, const OptionValues& options) {
   const KvShape& shape = subject.shape;
   Json json = {{"model_type", subject.family},
                {"num_layers", shape.num_layers},
@@ -83,7 +77,7 @@ Json to_json(const Subject& subject, const KvEstimate& estimate, const OptionVal
   return json;
 }
 
-std::string describe(const Subject& subject, const KvEstimate& estimate,
+std::string describe(const KvFacts& subject, const KvEstimate& estimate,
                      const OptionValues& options) {
   const KvShape& shape = subject.shape;
   return fmt::format(
@@ -94,7 +88,7 @@ std::string describe(const Subject& subject, const KvEstimate& estimate,
       estimate.batch_size, estimate.seq_len);
 }
 
-std::string to_table(const Subject& subject, const KvEstimate& estimate,
+std::string to_table(const KvFacts& subject, const KvEstimate& estimate,
                      const OptionValues& options) {
   std::vector<std::vector<std::string>> rows;
   const auto add = [&](std::string_view what, int64_t bytes, std::string note = "") {
@@ -124,7 +118,7 @@ std::string to_table(const Subject& subject, const KvEstimate& estimate,
 
 Result<void> run_estimate(const Invocation& invocation, Terminal& terminal) {
   const OptionValues& options = invocation.options;
-  OCTAVO_TRY(const Subject subject, read_subject(invocation.positionals[0]));
+  OCTAVO_TRY(const KvFacts subject, read_subject(invocation.positionals[0]));
   OCTAVO_TRY(const int64_t seq_len, sequence_length(options, subject));
   OCTAVO_TRY(const KvEstimate result,
              estimate(subject.shape, seq_len, options.get<int64_t>("batch_size"),

@@ -9,7 +9,7 @@
 #include "cli/table.h"
 #include "kv/block_size.h"
 #include "kv/estimator.h"
-#include "model/model_config.h"
+#include "model/kv_facts.h"
 #include "text/utf8.h"
 
 namespace octavo::cli {
@@ -73,12 +73,14 @@ int64_t weight_bytes(const GgufFile& file) {
 }
 
 Result<KvMemory> kv_memory(const GgufFile& file) {
-  OCTAVO_TRY(const ModelConfig config, read_model_config(file));
+  OCTAVO_TRY(const KvFacts facts, read_kv_facts(file));
+  if (!facts.context_length)
+    return fail(ErrorCode::corrupt_file, "the file does not say how long a context is");
   OCTAVO_TRY(const KvEstimate one_block,
-             estimate(kv_shape(config), kBlockSize, 1, DType::f16, kBlockSize));
+             estimate(facts.shape, kBlockSize, 1, DType::f16, kBlockSize));
   OCTAVO_TRY(const KvEstimate full,
-             estimate(kv_shape(config), config.context_length, 1, DType::f16, kBlockSize));
-  return KvMemory{config.context_length, one_block.total_bytes / kBlockSize, full.total_bytes};
+             estimate(facts.shape, *facts.context_length, 1, DType::f16, kBlockSize));
+  return KvMemory{*facts.context_length, one_block.total_bytes / kBlockSize, full.total_bytes};
 }
 
 Json memory_json(const GgufFile& file) {

@@ -13,9 +13,7 @@ enum class SeqId : int64_t {};    // running sequence
 constexpr BlockId kNoBlock{-1};
 
 template <class Id>
-  requires std::is_enum_v<Id>
-constexpr auto raw(Id id) {
-  return static_cast<std::underlying_type_t<Id>>(id);
-}
+requires std::is_enum_v<Id>
+constexpr auto raw(Id id) { return static_cast<std::underlying_type_t<Id>>(id); }
 
 }  // namespace octavo

@@ -1,4 +1,5 @@
-// Many short strings in one allocation: a vocabulary of 260,000 pieces loads with two arrays, not 260,000.
+// Many short strings in one allocation: a vocabulary of 260,000 pieces loads with two arrays, not
+// 260,000.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// What a model file says about its tokenizer, as plain data. formats/ fills it, text/ builds a Tokenizer from it.
-// Nothing here is checked: text/ checks when it builds.
+// What a model file says about its tokenizer, as plain data. formats/ fills it, text/ builds a
+// Tokenizer from it. Nothing here is checked: text/ checks when it builds.
 #pragma once
 
 #include <cstdint>
@@ -24,16 +24,19 @@ enum class TokenType : uint8_t {
 
 struct TokenizerSpec {
   std::string model;  // "gpt2": byte-level BPE; "llama": SentencePiece-style BPE with byte fallback
-  std::string pre;    // name of the pre-tokenizer ("smollm", "qwen2", ...); empty if the file gives none
-  StringTable tokens;             // as spelled in the file: gpt2 in its byte alphabet, llama with U+2581 for spaces
-  std::vector<float> scores;      // empty, or one per token
-  std::vector<TokenType> types;   // empty, or one per token
-  StringTable merges;             // "left right", best first; empty for llama
+  std::string
+      pre;  // name of the pre-tokenizer ("smollm", "qwen2", ...); empty if the file gives none
+  StringTable
+      tokens;  // as spelled in the file: gpt2 in its byte alphabet, llama with U+2581 for spaces
+  std::vector<float> scores;     // empty, or one per token
+  std::vector<TokenType> types;  // empty, or one per token
+  StringTable merges;            // "left right", best first; empty for llama
   std::optional<TokenId> bos, eos, eot, unknown, padding;
-  std::vector<TokenId> extra_eog;         // further ids that end an answer
-  std::optional<bool> add_bos, add_eos;   // unset: the rule of the tokenizer model (llama adds BOS, gpt2 does not)
-  std::optional<bool> add_space_prefix;   // unset: llama true, gpt2 false
-  std::string chat_template;              // Jinja source; empty if the file has none
+  std::vector<TokenId> extra_eog;  // further ids that end an answer
+  std::optional<bool> add_bos,
+      add_eos;  // unset: the rule of the tokenizer model (llama adds BOS, gpt2 does not)
+  std::optional<bool> add_space_prefix;  // unset: llama true, gpt2 false
+  std::string chat_template;             // Jinja source; empty if the file has none
 };
 
 }  // namespace octavo

@@ -37,7 +37,8 @@ tl::unexpected<Error> not_there(std::string_view model, const std::string& folde
   for (const CatalogEntry& entry : kCatalog) known.push_back(entry.name);
   const std::vector<std::string> files = files_in(folder);
   return fail(ErrorCode::not_found,
-              fmt::format("no model '{}': it is neither a file nor a known name ({}). {} holds {}; scripts/fetch-model "
+              fmt::format("no model '{}': it is neither a file nor a known name ({}). {} holds {}; "
+                          "scripts/fetch-model "
                           "NAME fetches a known one",
                           model, fmt::join(known, ", "), folder,
                           files.empty() ? "no models" : fmt::format("{}", fmt::join(files, ", "))));
@@ -69,8 +70,9 @@ Result<std::string> resolve_model(std::string_view model) {
     if (entry.name == model) {
       const std::string file = fmt::format("{}/{}", folder, entry.file);
       if (is_file(file)) return file;
-      return fail(ErrorCode::not_found, fmt::format("model '{}' is not in {}; scripts/fetch-model {} fetches it", model,
-                                                    folder, model));
+      return fail(ErrorCode::not_found,
+                  fmt::format("model '{}' is not in {}; scripts/fetch-model {} fetches it", model,
+                              folder, model));
     }
   const std::string file = fmt::format("{}/{}", folder, model);
   if (!model.empty() && model.find('/') == std::string_view::npos && is_file(file)) return file;

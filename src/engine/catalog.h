@@ -11,9 +11,9 @@
 namespace octavo {
 
 struct CatalogEntry {
-  std::string_view name;         // "smollm2-135m"
-  std::string_view file;         // in the cache folder
-  double temperature, top_p;     // the model's generation defaults
+  std::string_view name;      // "smollm2-135m"
+  std::string_view file;      // in the cache folder
+  double temperature, top_p;  // the model's generation defaults
 };
 
 std::span<const CatalogEntry> catalog();
@@ -24,8 +24,8 @@ const CatalogEntry* find_in_catalog(std::string_view path);
 // ${XDG_CACHE_HOME:-~/.cache}/octavo/models
 std::string models_folder();
 
-// A path stays a path; a short name becomes a file of the cache folder. Error not_found: says what is there and how
-// to fetch a known model.
+// A path stays a path; a short name becomes a file of the cache folder. Error not_found: says what
+// is there and how to fetch a known model.
 Result<std::string> resolve_model(std::string_view model);
 
 }  // namespace octavo

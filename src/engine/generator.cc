@@ -31,31 +31,38 @@ Generator::Generator(Model& model, const Tokenizer& tokenizer, GeneratorOptions 
       tokenizer_(tokenizer),
       options_(options),
       pool_(std::move(pool)),
-      // Rows of the output matrix beyond the tokenizer's size are padding: never drawn, never listed.
+      // Rows of the output matrix beyond the tokenizer's size are padding: never drawn, never
+      // listed.
       num_tokens_(std::min(static_cast<int>(tokenizer.vocab_size()), model.limits().vocab_size)),
       sampler_(num_tokens_),
-      logits_(static_cast<size_t>(model.limits().max_logits_rows) * static_cast<size_t>(model.limits().logits_stride)) {}
+      logits_(static_cast<size_t>(model.limits().max_logits_rows) *
+              static_cast<size_t>(model.limits().logits_stride)) {}
 
 Result<void> Generator::check_ids(std::span<const TokenId> ids) const {
   for (size_t i = 0; i < ids.size(); ++i)
     if (raw(ids[i]) < 0 || raw(ids[i]) >= num_tokens_)
-      return fail(ErrorCode::invalid_argument, fmt::format("token id {} at position {} is not in the vocabulary (0 to {})",
-                                                           raw(ids[i]), i, num_tokens_ - 1));
+      return fail(ErrorCode::invalid_argument,
+                  fmt::format("token id {} at position {} is not in the vocabulary (0 to {})",
+                              raw(ids[i]), i, num_tokens_ - 1));
   return {};
 }
 
-// The rules for lengths: a prompt may fill the context if nothing is to be generated; else one token must have room,
-// and max_tokens, if given, all of it.
+// The rules for lengths: a prompt may fill the context if nothing is to be generated; else one
+// token must have room, and max_tokens, if given, all of it.
 Result<int> Generator::tokens_to_generate(const GenerateRequest& request) const {
   const int context = model_.limits().context_length;
   const auto prompt = static_cast<int64_t>(request.prompt_token_ids.size());
   const std::optional<int> asked = request.params.max_tokens;
   if (prompt + asked.value_or(1) > context)
     return fail(ErrorCode::context_overflow,
-                asked ? fmt::format("the prompt has {} tokens and max_tokens is {}, but the context holds {}; shorten the "
-                                    "prompt or lower max_tokens", prompt, *asked, context)
-                      : fmt::format("the prompt has {} tokens and the context holds {}, the answer included; shorten the "
-                                    "prompt", prompt, context));
+                asked ? fmt::format("the prompt has {} tokens and max_tokens is {}, but the "
+                                    "context holds {}; shorten the "
+                                    "prompt or lower max_tokens",
+                                    prompt, *asked, context)
+                      : fmt::format("the prompt has {} tokens and the context holds {}, the answer "
+                                    "included; shorten the "
+                                    "prompt",
+                                    prompt, context));
   return asked.value_or(static_cast<int>(context - prompt));
 }
 
@@ -63,13 +70,16 @@ Result<void> Generator::check_blocks(int64_t tokens, int choices) const {
   const int block_size = model_.limits().block_size;
   const int64_t needed = blocks_for(tokens, block_size) * choices;
   if (needed > model_.limits().num_blocks)
-    return fail(ErrorCode::resource_exhausted,
-                fmt::format("{} x {} tokens need {} KV blocks of {} tokens and there are {}; lower n or max_tokens",
-                            choices, tokens, needed, block_size, model_.limits().num_blocks));
+    return fail(
+        ErrorCode::resource_exhausted,
+        fmt::format(
+            "{} x {} tokens need {} KV blocks of {} tokens and there are {}; lower n or max_tokens",
+            choices, tokens, needed, block_size, model_.limits().num_blocks));
   return {};
 }
 
-Result<RequestOutput> Generator::generate(const GenerateRequest& request, const GenerateEvents& events) {
+Result<RequestOutput> Generator::generate(const GenerateRequest& request,
+                                          const GenerateEvents& events) {
   const SamplingParams& params = request.params;
   OCTAVO_CHECK_OK(validate(params, num_tokens_));
   if (request.prompt_token_ids.empty())
@@ -92,7 +102,8 @@ Result<RequestOutput> Generator::generate(const GenerateRequest& request, const 
   return std::move(run.output);
 }
 
-// Computes the prompt once; the choices share its blocks and draw their first tokens from the same row.
+// Computes the prompt once; the choices share its blocks and draw their first tokens from the same
+// row.
 Result<void> Generator::start_choices(Run& run, int max_tokens) {
   const std::vector<TokenId>& prompt = run.request.prompt_token_ids;
   const SamplingParams& params = run.request.params;
@@ -110,14 +121,19 @@ Result<void> Generator::start_choices(Run& run, int max_tokens) {
   };
   if (params.prompt_logprobs) run.output.prompt_logprobs.emplace_back();
   BlockTable table(*pool_);
-  OCTAVO_TRY(const bool completed,
-             prefill(prompt, table, params.prompt_logprobs ? Rows::all : Rows::last, visit, run.events));
+  OCTAVO_TRY(
+      const bool completed,
+      prefill(prompt, table, params.prompt_logprobs ? Rows::all : Rows::last, visit, run.events));
   for (int i = 0; i < params.n; ++i)
-    run.choices.push_back(std::make_unique<Sequence>(i, params, tokenizer_, table.fork(), max_tokens));
+    run.choices.push_back(
+        std::make_unique<Sequence>(i, params, tokenizer_, table.fork(), max_tokens));
   for (auto& choice : run.choices) {
-    if (!completed) show(run, *choice, choice->end(FinishReason::abort));
-    else if (max_tokens == 0) show(run, *choice, choice->end(FinishReason::length));
-    else OCTAVO_CHECK_OK(draw(run, *choice, last_row));
+    if (!completed)
+      show(run, *choice, choice->end(FinishReason::abort));
+    else if (max_tokens == 0)
+      show(run, *choice, choice->end(FinishReason::length));
+    else
+      OCTAVO_CHECK_OK(draw(run, *choice, last_row));
   }
   return {};
 }
@@ -145,12 +161,14 @@ Result<void> Generator::run_choices(Run& run) {
 Result<void> Generator::decode_step(Run& run, std::span<Sequence* const> active) {
   const auto width = static_cast<size_t>(model_.limits().max_num_batched_tokens);
   for (size_t first = 0; first < active.size(); first += width) {
-    const std::span<Sequence* const> group = active.subspan(first, std::min(width, active.size() - first));
+    const std::span<Sequence* const> group =
+        active.subspan(first, std::min(width, active.size() - first));
     std::vector<TokenId> tokens;
     std::vector<BatchSequence> sequences;
     std::vector<int> rows;
     for (Sequence* choice : group) {
-      const auto position = static_cast<int>(run.request.prompt_token_ids.size() + choice->tokens().size()) - 1;
+      const auto position =
+          static_cast<int>(run.request.prompt_token_ids.size() + choice->tokens().size()) - 1;
       OCTAVO_CHECK_OK(reserve(choice->table(), position + 1));
       const auto row = static_cast<int>(tokens.size());
       tokens.push_back(choice->tokens().back());
@@ -172,12 +190,13 @@ Result<void> Generator::recompute_step(Run& run, Sequence& choice) {
   OCTAVO_CHECK_OK(choice.table().truncate(0));
   std::vector<float> last_row;
   GenerateEvents quiet{.on_text = {}, .on_prefill = {}, .cancel = run.events.cancel};
-  OCTAVO_TRY(const bool completed, prefill(tokens, choice.table(), Rows::last,
-                                           [&](int, std::span<const float> row) -> Result<void> {
-                                             last_row.assign(row.begin(), row.end());
-                                             return {};
-                                           },
-                                           quiet));
+  OCTAVO_TRY(const bool completed, prefill(
+                                       tokens, choice.table(), Rows::last,
+                                       [&](int, std::span<const float> row) -> Result<void> {
+                                         last_row.assign(row.begin(), row.end());
+                                         return {};
+                                       },
+                                       quiet));
   if (!completed) return {};  // cancelled; the loop ends the choice
   return draw(run, choice, last_row);
 }
@@ -212,7 +231,8 @@ Result<bool> Generator::prefill(std::span<const TokenId> tokens, BlockTable& tab
     const int count = std::min(model_.limits().max_num_batched_tokens, total - first);
     OCTAVO_CHECK_OK(reserve(table, first + count));
     const BatchSequence sequence{0, count, first, table.block_ids()};
-    model_.forward({tokens.subspan(static_cast<size_t>(first), static_cast<size_t>(count)), {&sequence, 1}});
+    model_.forward(
+        {tokens.subspan(static_cast<size_t>(first), static_cast<size_t>(count)), {&sequence, 1}});
     std::vector<int> rows;
     for (int row = 0; row < count; ++row)
       if (which == Rows::all || first + row == total - 1) rows.push_back(row);
@@ -231,7 +251,8 @@ Result<void> Generator::visit_rows(std::span<const int> rows, int offset, const 
     const std::span<const int> some = rows.subspan(first, std::min(most, rows.size() - first));
     model_.logits(some, logits_.data());
     for (size_t i = 0; i < some.size(); ++i)
-      OCTAVO_CHECK_OK(visit(some[i] + offset, std::span(logits_).subspan(i * stride, static_cast<size_t>(num_tokens_))));
+      OCTAVO_CHECK_OK(visit(some[i] + offset, std::span(logits_).subspan(
+                                                  i * stride, static_cast<size_t>(num_tokens_))));
   }
   return {};
 }
@@ -239,10 +260,12 @@ Result<void> Generator::visit_rows(std::span<const int> rows, int offset, const 
 Result<Generator::WindowScore> Generator::score(std::span<const TokenId> window) {
   OCTAVO_CHECK_OK(check_ids(window));
   const auto tokens = static_cast<int64_t>(window.size());
-  if (tokens < 2) return fail(ErrorCode::invalid_argument, "a window needs at least 2 tokens to predict one");
+  if (tokens < 2)
+    return fail(ErrorCode::invalid_argument, "a window needs at least 2 tokens to predict one");
   if (tokens > model_.limits().context_length)
-    return fail(ErrorCode::context_overflow, fmt::format("a window has {} tokens and the context holds {}", tokens,
-                                                         model_.limits().context_length));
+    return fail(ErrorCode::context_overflow,
+                fmt::format("a window has {} tokens and the context holds {}", tokens,
+                            model_.limits().context_length));
   OCTAVO_CHECK_OK(check_blocks(tokens, 1));
   WindowScore score;
   BlockTable table(*pool_);

@@ -1,5 +1,6 @@
-// Runs one request at a time over the paged cache: chunked prefill, then a batch of its choices, one token each per step.
-// Owns the block pool and the buffers of logits; borrows model and tokenizer.
+// Runs one request at a time over the paged cache: chunked prefill, then a batch of its choices,
+// one token each per step. Owns the block pool and the buffers of logits; borrows model and
+// tokenizer.
 #pragma once
 
 #include <functional>
@@ -44,10 +45,12 @@ struct GeneratorOptions {
 class Generator {
  public:
   // Errors: invalid_argument (the model's block size or number of blocks cannot hold).
-  static Result<std::unique_ptr<Generator>> create(Model& model, const Tokenizer& tokenizer, GeneratorOptions options);
+  static Result<std::unique_ptr<Generator>> create(Model& model, const Tokenizer& tokenizer,
+                                                   GeneratorOptions options);
 
-  // Errors: invalid_argument (parameters, an empty prompt, ids that are no tokens), context_overflow (prompt, or prompt
-  // plus max_tokens, longer than the context), resource_exhausted (more blocks than there are), numeric_error.
+  // Errors: invalid_argument (parameters, an empty prompt, ids that are no tokens),
+  // context_overflow (prompt, or prompt plus max_tokens, longer than the context),
+  // resource_exhausted (more blocks than there are), numeric_error.
   Result<RequestOutput> generate(const GenerateRequest& request, const GenerateEvents& events = {});
 
   // Sum of -log p(token i | tokens before) for i = 1.. of one window, and how many that are.
@@ -68,7 +71,8 @@ class Generator {
   // Gets the index of a token and the logits after it, cut to the tokenizer's size.
   using RowVisitor = std::function<Result<void>(int index, std::span<const float> row)>;
 
-  Generator(Model& model, const Tokenizer& tokenizer, GeneratorOptions options, std::unique_ptr<BlockPool> pool);
+  Generator(Model& model, const Tokenizer& tokenizer, GeneratorOptions options,
+            std::unique_ptr<BlockPool> pool);
 
   Result<void> check_ids(std::span<const TokenId> ids) const;
   Result<int> tokens_to_generate(const GenerateRequest& request) const;
@@ -83,8 +87,8 @@ class Generator {
 
   Result<void> reserve(BlockTable& table, int num_tokens);
   // Computes tokens from position 0 on, in chunks. False: cancelled on the way.
-  Result<bool> prefill(std::span<const TokenId> tokens, BlockTable& table, Rows which, const RowVisitor& visit,
-                       const GenerateEvents& events);
+  Result<bool> prefill(std::span<const TokenId> tokens, BlockTable& table, Rows which,
+                       const RowVisitor& visit, const GenerateEvents& events);
   Result<void> visit_rows(std::span<const int> rows, int offset, const RowVisitor& visit);
 
   Model& model_;

@@ -27,7 +27,8 @@ std::vector<TokenId> bytes(std::string_view text) {
 StubModel::Logits script(std::vector<TokenId> tokens) {
   return [tokens](const std::vector<TokenId>& history, std::span<float> row) {
     const size_t i = history.size() - kPrompt;
-    row[static_cast<size_t>(history.size() >= kPrompt && i < tokens.size() ? raw(tokens[i]) : 'z')] = 10;
+    row[static_cast<size_t>(history.size() >= kPrompt && i < tokens.size() ? raw(tokens[i])
+                                                                           : 'z')] = 10;
   };
 }
 
@@ -42,7 +43,8 @@ void hash_logits(const std::vector<TokenId>& history, std::span<float> row) {
 }
 
 struct Rig {
-  explicit Rig(StubModel::Logits fill, int context = 128, int blocks = 64, GeneratorOptions options = {})
+  explicit Rig(StubModel::Logits fill, int context = 128, int blocks = 64,
+               GeneratorOptions options = {})
       : tokenizer(tiny_tokenizer()),
         model(static_cast<int>(tokenizer.vocab_size()), context, blocks, std::move(fill)),
         generator(std::move(*Generator::create(model, tokenizer, options))) {}
@@ -119,7 +121,10 @@ TEST(Generator, EndTokens) {
 }
 
 TEST(Generator, MinTokensHoldsBackEveryEnd) {
-  Rig s([](const std::vector<TokenId>&, std::span<float> row) { row[263] = 5; row['x'] = 4; });
+  Rig s([](const std::vector<TokenId>&, std::span<float> row) {
+    row[263] = 5;
+    row['x'] = 4;
+  });
   SamplingParams params = greedy(10);
   params.min_tokens = 3;
   params.stop = {"xx"};
@@ -135,14 +140,24 @@ struct LengthCase {
 };
 
 TEST(Generator, LengthsAgainstAContextOf32) {
-  const LengthCase cases[] = {{31, std::nullopt, 1}, {31, 1, 1},  {31, 2, -1}, {32, std::nullopt, -1}, {32, 1, -1},
-                              {32, 0, 0},            {33, 0, -1}, {10, 0, 0},  {10, std::nullopt, 22}, {10, 22, 22},
-                              {10, 23, -1},          {1, 1, 1}};
+  const LengthCase cases[] = {{31, std::nullopt, 1},
+                              {31, 1, 1},
+                              {31, 2, -1},
+                              {32, std::nullopt, -1},
+                              {32, 1, -1},
+                              {32, 0, 0},
+                              {33, 0, -1},
+                              {10, 0, 0},
+                              {10, std::nullopt, 22},
+                              {10, 22, 22},
+                              {10, 23, -1},
+                              {1, 1, 1}};
   for (const LengthCase& c : cases) {
     Rig s(hash_logits, 32);
     SamplingParams params = greedy(0);
     params.max_tokens = c.max_tokens;
-    const auto out = s.run(params, std::vector<TokenId>(static_cast<size_t>(c.prompt), TokenId{'p'}));
+    const auto out =
+        s.run(params, std::vector<TokenId>(static_cast<size_t>(c.prompt), TokenId{'p'}));
     if (c.expected < 0) {
       ASSERT_FALSE(out) << c.prompt;
       EXPECT_EQ(out.error().code, ErrorCode::context_overflow);
@@ -192,7 +207,8 @@ TEST(Generator, ChoicesShareThePromptAndCopyOnWrite) {
   EXPECT_GT(s.model.copies, copies);
   EXPECT_EQ(five->outputs[0].token_ids, one->outputs[0].token_ids);  // company changes nothing
   EXPECT_NE(five->outputs[1].token_ids, five->outputs[0].token_ids);
-  for (const CompletionOutput& choice : five->outputs) EXPECT_EQ(s.streamed[choice.index], choice.text);
+  for (const CompletionOutput& choice : five->outputs)
+    EXPECT_EQ(s.streamed[choice.index], choice.text);
   const auto again = s.run(params, bytes("a prompt of twenty-one"));
   for (size_t i = 0; i < 5; ++i) EXPECT_EQ(again->outputs[i].token_ids, five->outputs[i].token_ids);
 }
@@ -203,7 +219,8 @@ TEST(Generator, GreedyChoicesAreAllowedAndEqual) {
   params.n = 12;  // more than fit one forward of the stub
   const auto out = s.run(params);
   ASSERT_EQ(out->outputs.size(), 12u);
-  for (const CompletionOutput& choice : out->outputs) EXPECT_EQ(choice.token_ids, out->outputs[0].token_ids);
+  for (const CompletionOutput& choice : out->outputs)
+    EXPECT_EQ(choice.token_ids, out->outputs[0].token_ids);
 }
 
 TEST(Generator, SameAnswerWithoutTheCache) {
@@ -249,9 +266,11 @@ TEST(Generator, CancelEndsEveryChoiceOnce) {
   SamplingParams params = greedy(100);
   params.n = 3;
   int texts = 0;
-  const auto out = s.generator->generate({bytes("abc"), params}, {.on_text = [&](int, std::string_view) {
-                                                                    if (++texts == 7) s.cancel.request_stop();
-                                                                  },
+  const auto out = s.generator->generate({bytes("abc"), params}, {.on_text =
+                                                                      [&](int, std::string_view) {
+                                                                        if (++texts == 7)
+                                                                          s.cancel.request_stop();
+                                                                      },
                                                                   .on_prefill = {},
                                                                   .cancel = s.cancel.get_token()});
   ASSERT_EQ(out->outputs.size(), 3u);
@@ -278,7 +297,9 @@ TEST(Generator, NoBlockIsLost) {
 }
 
 TEST(Generator, ScoreIsTheSumOfNegativeLogProbabilities) {
-  Rig s([](const std::vector<TokenId>& history, std::span<float> row) { row[static_cast<size_t>(raw(history.back())) + 1] = 1; });
+  Rig s([](const std::vector<TokenId>& history, std::span<float> row) {
+    row[static_cast<size_t>(raw(history.back())) + 1] = 1;
+  });
   const auto score = s.generator->score(bytes("abcdefghijkl"));
   ASSERT_TRUE(score);
   const double vocab = static_cast<double>(s.tokenizer.vocab_size());

@@ -15,7 +15,8 @@ constexpr int kMaxThreads = 1024;
 Result<ComputeType> compute_type(const std::string& dtype) {
   if (dtype == "auto") return ComputeType::automatic;
   if (dtype == "float32") return ComputeType::float32;
-  return fail(ErrorCode::invalid_argument, fmt::format("dtype is '{}'; it may be auto or float32", dtype));
+  return fail(ErrorCode::invalid_argument,
+              fmt::format("dtype is '{}'; it may be auto or float32", dtype));
 }
 
 Result<DType> kv_cache_type(const std::string& name, ComputeType compute) {
@@ -23,29 +24,32 @@ Result<DType> kv_cache_type(const std::string& name, ComputeType compute) {
   if (name == "float32") return DType::f32;
   if (name == "float16") return DType::f16;
   if (name == "bfloat16") return DType::bf16;
-  return fail(ErrorCode::invalid_argument,
-              fmt::format("kv_cache_dtype is '{}'; it may be auto, float32, float16 or bfloat16", name));
+  return fail(
+      ErrorCode::invalid_argument,
+      fmt::format("kv_cache_dtype is '{}'; it may be auto, float32, float16 or bfloat16", name));
 }
 
 Result<int> thread_count(int asked) {
   if (asked < 0 || asked > kMaxThreads)
-    return fail(ErrorCode::invalid_argument, fmt::format("threads is {}; it must be 0 (all cores) to {}", asked,
-                                                         kMaxThreads));
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("threads is {}; it must be 0 (all cores) to {}", asked, kMaxThreads));
   return asked == 0 ? available_cores() : asked;
 }
 
-Result<TransformerOptions> transformer_options(const EngineOptions& options, const ModelConfig& config) {
+Result<TransformerOptions> transformer_options(const EngineOptions& options,
+                                               const ModelConfig& config) {
   TransformerOptions out;
   OCTAVO_TRY(out.dtype, compute_type(options.dtype));
   OCTAVO_TRY(out.kv_cache_dtype, kv_cache_type(options.kv_cache_dtype, out.dtype));
   OCTAVO_CHECK_OK(check_block_size(options.block_size));
   out.block_size = options.block_size;
   // Address space for whole contexts; the system gives memory as blocks are written.
-  const int64_t blocks = blocks_for(config.context_length, options.block_size) * options.max_num_seqs;
+  const int64_t blocks =
+      blocks_for(config.context_length, options.block_size) * options.max_num_seqs;
   if (blocks > BlockPool::kMaxBlocks)
-    return fail(ErrorCode::resource_exhausted, fmt::format("{} sequences of {} tokens need more than {} KV blocks",
-                                                           options.max_num_seqs, config.context_length,
-                                                           BlockPool::kMaxBlocks));
+    return fail(ErrorCode::resource_exhausted,
+                fmt::format("{} sequences of {} tokens need more than {} KV blocks",
+                            options.max_num_seqs, config.context_length, BlockPool::kMaxBlocks));
   out.num_blocks = static_cast<int>(blocks);
   out.max_num_batched_tokens = options.max_num_batched_tokens;
   return out;
@@ -54,8 +58,10 @@ Result<TransformerOptions> transformer_options(const EngineOptions& options, con
 void load_chat_template(LoadedEngine& engine) {
   if (engine.tokenizer->chat_template().empty()) return;
   auto parsed = ChatTemplate::parse(engine.tokenizer->chat_template());
-  if (parsed) engine.chat_template = std::move(*parsed);
-  else engine.chat_template_error = parsed.error();
+  if (parsed)
+    engine.chat_template = std::move(*parsed);
+  else
+    engine.chat_template_error = parsed.error();
 }
 
 }  // namespace
@@ -73,10 +79,13 @@ Result<LoadedEngine> load_engine(const EngineOptions& options) {
   load_chat_template(engine);
 
   engine.pool = std::make_unique<ThreadPool>(threads);
-  OCTAVO_TRY(ModelWeights weights, load_weights(file, engine.config, *engine.pool, options.on_progress));
+  OCTAVO_TRY(ModelWeights weights,
+             load_weights(file, engine.config, *engine.pool, options.on_progress));
   engine.weight_bytes = weights.bytes();
-  OCTAVO_TRY(engine.model, Transformer::create(engine.config, std::move(weights), *ops, *engine.pool, model_options));
-  OCTAVO_TRY(engine.generator, Generator::create(*engine.model, *engine.tokenizer, {.kv_cache = options.kv_cache}));
+  OCTAVO_TRY(engine.model, Transformer::create(engine.config, std::move(weights), *ops,
+                                               *engine.pool, model_options));
+  OCTAVO_TRY(engine.generator,
+             Generator::create(*engine.model, *engine.tokenizer, {.kv_cache = options.kv_cache}));
   engine.kv_bytes = engine.model->kv_bytes();
   engine.activation_bytes = engine.model->activation_bytes();
   engine.isa = ops->isa;

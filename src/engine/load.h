@@ -16,28 +16,30 @@
 namespace octavo {
 
 struct EngineOptions {
-  std::string model;                       // path of a GGUF file
-  std::string dtype = "auto";              // auto | float32
-  std::string kv_cache_dtype = "auto";     // auto | float32 | float16 | bfloat16
-  int threads = 0;                         // 0: the cores this process may use
+  std::string model;                    // path of a GGUF file
+  std::string dtype = "auto";           // auto | float32
+  std::string kv_cache_dtype = "auto";  // auto | float32 | float16 | bfloat16
+  int threads = 0;                      // 0: the cores this process may use
   int block_size = 32;
   int max_num_batched_tokens = 512;
-  int max_num_seqs = 1;                    // choices that run at once; blocks for so many whole contexts
+  int max_num_seqs = 1;  // choices that run at once; blocks for so many whole contexts
   bool kv_cache = true;
-  std::function<void(double)> on_progress; // 0..1 while weights load; may be empty
+  std::function<void(double)> on_progress;  // 0..1 while weights load; may be empty
 };
 
-// Everything one engine needs. Members are in order of construction; later ones borrow earlier ones.
+// Everything one engine needs. Members are in order of construction; later ones borrow earlier
+// ones.
 struct LoadedEngine {
   ModelConfig config;
   std::unique_ptr<ThreadPool> pool;
   std::unique_ptr<Tokenizer> tokenizer;
   std::optional<ChatTemplate> chat_template;  // absent: the file has none
-  std::optional<Error> chat_template_error;   // the file has one that cannot be used: chat is refused, the rest works
+  std::optional<Error>
+      chat_template_error;  // the file has one that cannot be used: chat is refused, the rest works
   std::unique_ptr<Transformer> model;
   std::unique_ptr<Generator> generator;
   size_t weight_bytes = 0;
-  size_t kv_bytes = 0;          // of all blocks, committed as they are written
+  size_t kv_bytes = 0;  // of all blocks, committed as they are written
   size_t activation_bytes = 0;
   std::string_view isa;
 };

@@ -6,15 +6,18 @@ namespace octavo {
 
 std::string_view name(FinishReason reason) {
   switch (reason) {
-    case FinishReason::stop: return "stop";
-    case FinishReason::length: return "length";
-    case FinishReason::abort: return "abort";
+    case FinishReason::stop:
+      return "stop";
+    case FinishReason::length:
+      return "length";
+    case FinishReason::abort:
+      return "abort";
   }
   return "";
 }
 
-Sequence::Sequence(int index, const SamplingParams& params, const Tokenizer& tokenizer, BlockTable table,
-                   int max_tokens)
+Sequence::Sequence(int index, const SamplingParams& params, const Tokenizer& tokenizer,
+                   BlockTable table, int max_tokens)
     : params_(params),
       tokenizer_(tokenizer),
       table_(std::move(table)),
@@ -33,10 +36,12 @@ std::string Sequence::commit(Sample sample) {
     std::string text;
     if (params_.include_stop_str_in_output) text = add_text(detokenizer_.push(sample.token));
     if (finished_) return text;
-    return text + finish(FinishReason::stop, end_of_answer ? StopReason{} : StopReason{sample.token});
+    return text +
+           finish(FinishReason::stop, end_of_answer ? StopReason{} : StopReason{sample.token});
   }
   std::string text = add_text(detokenizer_.push(sample.token));
-  if (!finished_ && static_cast<int>(tokens().size()) >= max_tokens_) text += finish(FinishReason::length, {});
+  if (!finished_ && static_cast<int>(tokens().size()) >= max_tokens_)
+    text += finish(FinishReason::length, {});
   return text;
 }
 

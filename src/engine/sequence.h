@@ -1,4 +1,5 @@
-// One choice of a request while it runs, and commit: the one place where a drawn token becomes part of an answer.
+// One choice of a request while it runs, and commit: the one place where a drawn token becomes part
+// of an answer.
 #pragma once
 
 #include <string>
@@ -15,10 +16,11 @@ namespace octavo {
 class Sequence {
  public:
   // max_tokens: tokens this choice may have at most, by the request and by the context.
-  Sequence(int index, const SamplingParams& params, const Tokenizer& tokenizer, BlockTable table, int max_tokens);
+  Sequence(int index, const SamplingParams& params, const Tokenizer& tokenizer, BlockTable table,
+           int max_tokens);
 
-  // Takes one token: logprobs, end tokens, text, stop strings, length. Returns the text that may now be shown.
-  // REQUIRES: !finished().
+  // Takes one token: logprobs, end tokens, text, stop strings, length. Returns the text that may
+  // now be shown. REQUIRES: !finished().
   std::string commit(Sample sample);
 
   // Ends the answer from outside; returns the text that was held back.

@@ -29,7 +29,9 @@ std::string TextStream::push(std::string_view text) {
   return out;
 }
 
-std::string TextStream::pass(std::string_view text) { return std::exchange(pending_, {}).append(text); }
+std::string TextStream::pass(std::string_view text) {
+  return std::exchange(pending_, {}).append(text);
+}
 
 std::string TextStream::finish() { return std::exchange(pending_, {}); }
 

@@ -1,5 +1,6 @@
-// The text of one answer as a stream of bytes that is never taken back: a possible beginning of a stop string is held
-// until it is clear what it is. Concatenated, the parts are the whole text, however the pieces were cut.
+// The text of one answer as a stream of bytes that is never taken back: a possible beginning of a
+// stop string is held until it is clear what it is. Concatenated, the parts are the whole text,
+// however the pieces were cut.
 #pragma once
 
 #include <optional>
@@ -15,8 +16,8 @@ class TextStream {
   TextStream(std::vector<std::string> stops, bool include_stop)
       : stops_(std::move(stops)), include_stop_(include_stop) {}
 
-  // Takes new text and returns what may be shown. The stop string that is complete first ends the stream; of two that
-  // end at the same byte, the longer. REQUIRES: !stopped().
+  // Takes new text and returns what may be shown. The stop string that is complete first ends the
+  // stream; of two that end at the same byte, the longer. REQUIRES: !stopped().
   std::string push(std::string_view text);
 
   // Shows text without looking for stop strings in it.

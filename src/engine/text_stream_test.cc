@@ -13,13 +13,21 @@ struct Case {
 };
 
 const Case kCases[] = {
-    {{"DEFGHIJ"}, "ABCDEFGHIJKL", "ABC", "ABCDEFGHIJ", "DEFGHIJ"},       // over several tokens, inside the last
-    {{"DEFX"}, "ABCDEFGHIJKL", "ABCDEFGHIJKL", "ABCDEFGHIJKL", ""},      // a beginning that leads nowhere
-    {{"END"}, "text EN", "text EN", "text EN", ""},                      // held back at the end, then released
-    {{"ABC", "AB"}, "xABCx", "x", "xAB", "AB"},                          // one is a prefix of the other
-    {{"B", "AB"}, "xABx", "x", "xAB", "AB"},                             // same end: the longer
+    {{"DEFGHIJ"},
+     "ABCDEFGHIJKL",
+     "ABC",
+     "ABCDEFGHIJ",
+     "DEFGHIJ"},  // over several tokens, inside the last
+    {{"DEFX"},
+     "ABCDEFGHIJKL",
+     "ABCDEFGHIJKL",
+     "ABCDEFGHIJKL",
+     ""},                                            // a beginning that leads nowhere
+    {{"END"}, "text EN", "text EN", "text EN", ""},  // held back at the end, then released
+    {{"ABC", "AB"}, "xABCx", "x", "xAB", "AB"},      // one is a prefix of the other
+    {{"B", "AB"}, "xABx", "x", "xAB", "AB"},         // same end: the longer
     {{"a\U0001F600b"}, "xa\U0001F600bc", "x", "xa\U0001F600b", "a\U0001F600b"},
-    {{"aab"}, "aaaab", "aa", "aaaab", "aab"},                            // overlapping beginnings
+    {{"aab"}, "aaaab", "aa", "aaaab", "aab"},  // overlapping beginnings
     {{}, "plain", "plain", "plain", ""},
 };
 

@@ -1,8 +1,9 @@
-// The operations a forward pass is made of, on raw pointers and plain structs. One table of functions per
-// instruction set (ISA); every function works on the range it is given, on the calling thread, and allocates nothing.
+// The operations a forward pass is made of, on raw pointers and plain structs. One table of
+// functions per instruction set (ISA); every function works on the range it is given, on the
+// calling thread, and allocates nothing.
 //
-// I1: for one ISA, a result depends on its own inputs only: never on how many tokens, rows or panels a call covers.
-// So each output element is summed in one fixed order, whatever the tile.
+// I1: for one ISA, a result depends on its own inputs only: never on how many tokens, rows or
+// panels a call covers. So each output element is summed in one fixed order, whatever the tile.
 #pragma once
 
 #include <cstddef>
@@ -14,9 +15,10 @@ namespace octavo::kernels {
 
 constexpr int kPanelRows = 16;  // output rows per panel: one 64-byte line holds 16 rows x 4 bytes
 constexpr int kBlock = 32;      // inputs that share one activation scale
-constexpr int kMaxQ = 127;      // largest rounded activation; -128 would overflow 16-bit sums of pairs
+constexpr int kMaxQ = 127;  // largest rounded activation; -128 would overflow 16-bit sums of pairs
 
-// A weight matrix in panels of 16 output rows (P16); see panel_layout.h for the bytes. Owns nothing.
+// A weight matrix in panels of 16 output rows (P16); see panel_layout.h for the bytes. Owns
+// nothing.
 struct PanelMatrix {
   DType type = DType::f32;
   int64_t rows = 0;  // outputs; the last panel is padded with zero rows
@@ -27,9 +29,10 @@ struct PanelMatrix {
   int64_t panels() const { return (rows + kPanelRows - 1) / kPanelRows; }
 };
 
-// Activations rounded per 32 inputs ("A8"), one row per token, scales and sums apart: x = d * (128 * q + q_low).
-// q alone is int8 rounding. The few blocks of a row that hold its largest values, whose rounding would hurt most, are
-// "wide": they use q_low as well, 7 more bits (docs/adr/0002-wide-blocks.md). Elsewhere q_low is zero.
+// Activations rounded per 32 inputs ("A8"), one row per token, scales and sums apart: x = d * (128
+// * q + q_low). q alone is int8 rounding. The few blocks of a row that hold its largest values,
+// whose rounding would hurt most, are "wide": they use q_low as well, 7 more bits
+// (docs/adr/0002-wide-blocks.md). Elsewhere q_low is zero.
 struct A8 {
   int8_t* q;      // [tokens][cols]           -127..127
   int8_t* q_low;  // [tokens][cols]           -64..63
@@ -41,7 +44,8 @@ struct A8 {
   int64_t cols;   // multiple of 32
 };
 
-// A block is wide if the square of its largest |x| is more than this times the mean of those squares over the row.
+// A block is wide if the square of its largest |x| is more than this times the mean of those
+// squares over the row.
 constexpr float kWideThreshold = 1.5f;
 
 enum class KvType : uint8_t { f32, f16, bf16 };
@@ -60,19 +64,21 @@ struct KvLayer {
   KvType type;
 };
 
-// Attention of some consecutive tokens of one sequence over one KV head: the query heads that share it.
-// Context is split every 256 positions of the sequence and the parts are merged in ascending order.
+// Attention of some consecutive tokens of one sequence over one KV head: the query heads that share
+// it. Context is split every 256 positions of the sequence and the parts are merged in ascending
+// order.
 struct AttentionItem {
   const KvLayer* kv;
   const int32_t* block_table;  // block of positions [i*block_size, (i+1)*block_size)
   int kv_head;
-  int group;              // query heads per KV head
-  int tokens;             // rows = tokens * group <= kMaxAttentionRows
-  int first_position;     // position of the first token; token i sees positions 0..first_position+i
+  int group;           // query heads per KV head
+  int tokens;          // rows = tokens * group <= kMaxAttentionRows
+  int first_position;  // position of the first token; token i sees positions 0..first_position+i
   float scale;
-  const float* q;         // first token, first query head of the group: [tokens] q_stride apart, [group][head_dim]
-  int64_t q_stride;       // floats
-  float* out;             // like q
+  const float*
+      q;  // first token, first query head of the group: [tokens] q_stride apart, [group][head_dim]
+  int64_t q_stride;  // floats
+  float* out;        // like q
   int64_t out_stride;
 };
 
@@ -83,10 +89,11 @@ constexpr int kSplit = 256;  // positions per part; block sizes divide it
 struct Ops {
   const char* isa;
 
-  // y[t*y_stride + r] for rows r of panels [panel_begin, panel_end). y_stride is a multiple of 16 and every panel's
-  // 16 results are written, padding included. matmul_a8 takes quantised types only, matmul_f32 all.
-  void (*matmul_a8)(const PanelMatrix& w, int64_t panel_begin, int64_t panel_end, const A8& x, int64_t tokens,
-                    float* y, int64_t y_stride);
+  // y[t*y_stride + r] for rows r of panels [panel_begin, panel_end). y_stride is a multiple of 16
+  // and every panel's 16 results are written, padding included. matmul_a8 takes quantised types
+  // only, matmul_f32 all.
+  void (*matmul_a8)(const PanelMatrix& w, int64_t panel_begin, int64_t panel_end, const A8& x,
+                    int64_t tokens, float* y, int64_t y_stride);
   void (*matmul_f32)(const PanelMatrix& w, int64_t panel_begin, int64_t panel_end, const float* x,
                      int64_t x_stride, int64_t tokens, float* y, int64_t y_stride);
 
@@ -107,9 +114,10 @@ struct Ops {
   void (*rope)(float* x, int heads, int head_dim, int half, bool interleaved, const float* cosines,
                const float* sines);
 
-  // Rounds one token's key and value of one KV head to the cache's type and writes them at its position.
-  void (*store_kv)(const KvLayer& kv, int32_t block, int kv_head, int position_in_block, const float* k,
-                   const float* v);
+  // Rounds one token's key and value of one KV head to the cache's type and writes them at its
+  // position.
+  void (*store_kv)(const KvLayer& kv, int32_t block, int kv_head, int position_in_block,
+                   const float* k, const float* v);
 
   void (*attention)(const AttentionItem& item);
 };

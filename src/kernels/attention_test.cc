@@ -11,7 +11,8 @@ using namespace testing;
 
 constexpr int kKvHeads = 2;
 
-// A paged cache of one layer, filled with `context` random tokens through a block table out of order.
+// A paged cache of one layer, filled with `context` random tokens through a block table out of
+// order.
 struct Cache {
   Cache(const Ops& isa, KvType type, int block_size, int head_dim, int context) {
     const size_t element = type == KvType::f32 ? 4 : 2;
@@ -21,14 +22,15 @@ struct Cache {
     memory.assign(static_cast<size_t>(blocks + 2) * 2 * part * kKvHeads, 0xff);
     layer = {memory.data(), 2 * part * kKvHeads, 2 * part, part, block_size, head_dim, type};
     for (int i = 0; i < blocks; ++i) table.push_back(i);
-    for (int i = 0; i + 1 < blocks; i += 2) std::swap(table[static_cast<size_t>(i)], table[static_cast<size_t>(i + 1)]);
+    for (int i = 0; i + 1 < blocks; i += 2)
+      std::swap(table[static_cast<size_t>(i)], table[static_cast<size_t>(i + 1)]);
     const auto keys = random_floats(static_cast<size_t>(context * kKvHeads * head_dim), 1);
     const auto values = random_floats(keys.size(), 2);
     for (int p = 0; p < context; ++p)
       for (int h = 0; h < kKvHeads; ++h) {
         const size_t at = static_cast<size_t>((p * kKvHeads + h) * head_dim);
-        isa.store_kv(layer, table[static_cast<size_t>(p / block_size)], h, p % block_size, keys.data() + at,
-                     values.data() + at);
+        isa.store_kv(layer, table[static_cast<size_t>(p / block_size)], h, p % block_size,
+                     keys.data() + at, values.data() + at);
       }
   }
   std::vector<uint8_t> memory;
@@ -36,8 +38,10 @@ struct Cache {
   KvLayer layer;
 };
 
-// Tokens [context - tokens, context) of a sequence, in items of at most `tile` tokens. Returns [token][head][dim].
-std::vector<float> attend(const Ops& isa, const Cache& cache, int context, int tokens, int group, int tile) {
+// Tokens [context - tokens, context) of a sequence, in items of at most `tile` tokens. Returns
+// [token][head][dim].
+std::vector<float> attend(const Ops& isa, const Cache& cache, int context, int tokens, int group,
+                          int tile) {
   const int d = cache.layer.head_dim;
   const int64_t stride = static_cast<int64_t>(kKvHeads) * group * d;
   const auto all = random_floats(static_cast<size_t>(context * stride), 3);
@@ -45,8 +49,8 @@ std::vector<float> attend(const Ops& isa, const Cache& cache, int context, int t
   for (int first = 0; first < tokens; first += tile)
     for (int h = 0; h < kKvHeads; ++h) {
       const int position = context - tokens + first;
-      isa.attention({&cache.layer, cache.table.data(), h, group, std::min(tile, tokens - first), position, 0.125f,
-                     all.data() + position * stride + h * group * d, stride,
+      isa.attention({&cache.layer, cache.table.data(), h, group, std::min(tile, tokens - first),
+                     position, 0.125f, all.data() + position * stride + h * group * d, stride,
                      out.data() + first * stride + h * group * d, stride});
     }
   return out;
@@ -62,7 +66,8 @@ TEST(Attention, AgreesWithRef) {
           const auto a = attend(ops(), cache, context, tokens, group, 3);
           const auto b = attend(ref(), cache, context, tokens, group, 1);
           for (size_t i = 0; i < a.size(); ++i)
-            ASSERT_NEAR(a[i], b[i], 3e-6) << "head_dim " << head_dim << " group " << group << " context " << context;
+            ASSERT_NEAR(a[i], b[i], 3e-6)
+                << "head_dim " << head_dim << " group " << group << " context " << context;
         }
 }
 

@@ -11,7 +11,8 @@ using namespace testing;
 
 TEST(RmsNorm, AgreesWithRef) {
   for (int64_t n : {16, 64, 576, 4096}) {
-    const auto x = random_floats(static_cast<size_t>(n), 1), w = random_floats(static_cast<size_t>(n), 2);
+    const auto x = random_floats(static_cast<size_t>(n), 1),
+               w = random_floats(static_cast<size_t>(n), 2);
     std::vector<float> a(x.size()), b(x.size());
     ops().rms_norm(x.data(), w.data(), 1e-5f, n, a.data());
     ref().rms_norm(x.data(), w.data(), 1e-5f, n, b.data());
@@ -30,7 +31,8 @@ TEST(SiluMul, AgreesWithRefOverTheWholeRange) {
   std::vector<float> a(640), b(640);
   ops().silu_mul(gate.data(), up.data(), 640, a.data());
   ref().silu_mul(gate.data(), up.data(), 640, b.data());
-  for (size_t i = 0; i < 640; ++i) EXPECT_NEAR(a[i], b[i], 1e-6f * (1 + std::fabs(b[i]))) << gate[i];
+  for (size_t i = 0; i < 640; ++i)
+    EXPECT_NEAR(a[i], b[i], 1e-6f * (1 + std::fabs(b[i]))) << gate[i];
 }
 
 TEST(SiluMul, NanStaysNan) {

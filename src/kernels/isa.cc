@@ -66,12 +66,13 @@ Result<const Ops*> select_isa(std::string_view forced) {
     if (forced.empty() && choice.missing.empty()) return choice.ops;
     if (choice.name != forced) continue;
     if (choice.missing.empty()) return choice.ops;
-    return fail(ErrorCode::unsupported,
-                fmt::format("OCTAVO_ISA={}: this machine has no {}; unset OCTAVO_ISA to let octavo choose", forced,
-                            choice.missing));
+    return fail(
+        ErrorCode::unsupported,
+        fmt::format("OCTAVO_ISA={}: this machine has no {}; unset OCTAVO_ISA to let octavo choose",
+                    forced, choice.missing));
   }
-  return fail(ErrorCode::invalid_argument,
-              fmt::format("OCTAVO_ISA={} is not known; it may be {}", forced, fmt::join(names, ", ")));
+  return fail(ErrorCode::invalid_argument, fmt::format("OCTAVO_ISA={} is not known; it may be {}",
+                                                       forced, fmt::join(names, ", ")));
 }
 
 Result<const Ops*> select_isa_from_environment() {

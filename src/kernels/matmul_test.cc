@@ -9,7 +9,8 @@ namespace {
 
 using namespace testing;
 
-std::vector<float> run_a8(const Ops& isa, const PanelMatrix& w, const std::vector<float>& x, int64_t tokens) {
+std::vector<float> run_a8(const Ops& isa, const PanelMatrix& w, const std::vector<float>& x,
+                          int64_t tokens) {
   A8Buffer a(tokens, w.cols);
   for (int64_t t = 0; t < tokens; ++t) isa.quantize_a8(x.data() + t * w.cols, a.a8, t);
   std::vector<float> y(static_cast<size_t>(tokens * w.panels() * kPanelRows));
@@ -17,7 +18,8 @@ std::vector<float> run_a8(const Ops& isa, const PanelMatrix& w, const std::vecto
   return y;
 }
 
-std::vector<float> run_f32(const Ops& isa, const PanelMatrix& w, const std::vector<float>& x, int64_t tokens) {
+std::vector<float> run_f32(const Ops& isa, const PanelMatrix& w, const std::vector<float>& x,
+                           int64_t tokens) {
   std::vector<float> y(static_cast<size_t>(tokens * w.panels() * kPanelRows));
   isa.matmul_f32(w, 0, w.panels(), x.data(), w.cols, tokens, y.data(), w.panels() * kPanelRows);
   return y;
@@ -51,7 +53,8 @@ TEST(MatmulA8, EqualsRefToTheBit) {
 
 // The largest codes and activations that exist: where 16-bit sums would overflow.
 TEST(MatmulA8, ExtremesDoNotOverflow) {
-  for (DType type : {DType::q4_0, DType::q4_1, DType::q5_0, DType::q5_1, DType::q8_0, DType::q6_k, DType::q5_k, DType::q3_k}) {
+  for (DType type : {DType::q4_0, DType::q4_1, DType::q5_0, DType::q5_1, DType::q8_0, DType::q6_k,
+                     DType::q5_k, DType::q3_k}) {
     for (int fill : {0x00, 0x7f, 0x80, 0xff}) {
       StoredMatrix m = random_matrix(type, 16, 512, 3);
       const auto block = static_cast<size_t>(info(type).block_bytes);
@@ -65,7 +68,8 @@ TEST(MatmulA8, ExtremesDoNotOverflow) {
       for (float sign : {1.0f, -1.0f}) {
         std::vector<float> x(512, sign);
         for (size_t i = 64; i < 96; ++i) x[i] = 50 * sign;  // a wide block
-        EXPECT_EQ(run_a8(ops(), p.view(), x, 1), run_a8(ref(), p.view(), x, 1)) << name(type) << " fill " << fill;
+        EXPECT_EQ(run_a8(ops(), p.view(), x, 1), run_a8(ref(), p.view(), x, 1))
+            << name(type) << " fill " << fill;
       }
     }
   }
@@ -108,18 +112,22 @@ TEST(MatmulF32, AgreesWithDoublePrecision) {
         for (int64_t t = 0; t < tokens; ++t) {
           double sum = 0, magnitude = 0;
           for (int64_t k = 0; k < cols; ++k) {
-            const double term = double{row[static_cast<size_t>(k)]} * x[static_cast<size_t>(t * cols + k)];
+            const double term =
+                double{row[static_cast<size_t>(k)]} * x[static_cast<size_t>(t * cols + k)];
             sum += term;
             magnitude += std::fabs(term);
           }
-          // Bound of a chain of n roundings: n * 2^-24 of the sum of magnitudes; random signs stay far below it.
-          EXPECT_NEAR(y[static_cast<size_t>(t * 48 + r)], sum, 2e-6 * magnitude) << name(type) << " row " << r;
+          // Bound of a chain of n roundings: n * 2^-24 of the sum of magnitudes; random signs stay
+          // far below it.
+          EXPECT_NEAR(y[static_cast<size_t>(t * 48 + r)], sum, 2e-6 * magnitude)
+              << name(type) << " row " << r;
         }
       }
     }
 }
 
-// I1: a token's results do not depend on the tokens computed beside it, nor on how panels are split.
+// I1: a token's results do not depend on the tokens computed beside it, nor on how panels are
+// split.
 TEST(Matmul, ATokenDoesNotSeeItsCompany) {
   for (DType type : kAllTypes) {
     const PackedMatrix p = packed(random_matrix(type, 48, 512, 21));
@@ -128,20 +136,23 @@ TEST(Matmul, ATokenDoesNotSeeItsCompany) {
     const auto all = a8 ? run_a8(ops(), p.view(), x, 19) : run_f32(ops(), p.view(), x, 19);
     const auto all_f32 = run_f32(ops(), p.view(), x, 19);
     for (size_t t = 0; t < 19; ++t) {
-      const std::vector<float> one(x.begin() + static_cast<long>(t * 512), x.begin() + static_cast<long>((t + 1) * 512));
+      const std::vector<float> one(x.begin() + static_cast<long>(t * 512),
+                                   x.begin() + static_cast<long>((t + 1) * 512));
       const auto alone = a8 ? run_a8(ops(), p.view(), one, 1) : run_f32(ops(), p.view(), one, 1);
-      EXPECT_EQ(std::memcmp(alone.data(), all.data() + t * 48, 48 * 4), 0) << name(type) << " token " << t;
+      EXPECT_EQ(std::memcmp(alone.data(), all.data() + t * 48, 48 * 4), 0)
+          << name(type) << " token " << t;
       const auto alone_f32 = run_f32(ops(), p.view(), one, 1);
-      EXPECT_EQ(std::memcmp(alone_f32.data(), all_f32.data() + t * 48, 48 * 4), 0) << name(type) << " token " << t;
+      EXPECT_EQ(std::memcmp(alone_f32.data(), all_f32.data() + t * 48, 48 * 4), 0)
+          << name(type) << " token " << t;
     }
   }
 }
 
 TEST(QuantizeA8, EqualsRef) {
   std::vector<float> x = random_floats(4096, 31);
-  for (size_t i = 0; i < 64; ++i) x[i] = 0;           // zero blocks
-  for (size_t i = 64; i < 96; ++i) x[i] = 1e-42f;     // subnormal scale
-  for (size_t i = 96; i < 128; ++i) x[i] = 3e38f;     // near the largest float
+  for (size_t i = 0; i < 64; ++i) x[i] = 0;        // zero blocks
+  for (size_t i = 64; i < 96; ++i) x[i] = 1e-42f;  // subnormal scale
+  for (size_t i = 96; i < 128; ++i) x[i] = 3e38f;  // near the largest float
   x[130] = std::nanf("");
   x[170] = -INFINITY;
   for (size_t start : {0u, 192u}) {  // with the bad values, and without

@@ -72,9 +72,8 @@ void codes(const BlockQ6_K& block, int b, uint8_t* out) {
   const int half = b / 4;
   const int s = b % 4;
   for (int i = 0; i < 32; ++i)
-    out[i] = static_cast<uint8_t>(
-        ((block.ql[half * 64 + s % 2 * 32 + i] >> (s / 2 * 4)) & 15) |
-        ((block.qh[half * 32 + i] >> (s * 2)) & 3) << 4);
+    out[i] = static_cast<uint8_t>(((block.ql[half * 64 + s % 2 * 32 + i] >> (s / 2 * 4)) & 15) |
+                                  ((block.qh[half * 32 + i] >> (s * 2)) & 3) << 4);
 }
 
 // ---- The scales of that block, into the panel's arrays at row r.
@@ -88,8 +87,9 @@ struct ScaleSlots {
 };
 
 template <class Block>
-void scales(const Block& block, int, ScaleSlots to)
-  requires requires { block.m; }
+void scales(const Block& block, int, ScaleSlots to) requires requires {
+  block.m;
+}
 {
   put_half(to.sub, to.r, block.d);
   put_half(to.sub + 32, to.r, block.m);
@@ -146,7 +146,8 @@ void write_planes(const PanelLayout& l, const Lines& lines, uint8_t* out) {
     for (int h = 0; h < 2; ++h)
       for (int i = 0; i < 64; ++i) {
         int packed = 0;
-        for (int g = 0; g < 4; ++g) packed |= ((lines[(4 * h + g) * 64 + i] >> l.shift2) & 3) << 2 * g;
+        for (int g = 0; g < 4; ++g)
+          packed |= ((lines[(4 * h + g) * 64 + i] >> l.shift2) & 3) << 2 * g;
         out[l.plane2 + h * 64 + i] = static_cast<uint8_t>(packed);
       }
   if (l.plane1 >= 0)
@@ -198,7 +199,8 @@ template <class Value>
 void pack_plain(const TensorView& source, int64_t first_row, uint8_t* panel) {
   const int rows = static_cast<int>(std::min<int64_t>(kPanelRows, source.rows() - first_row));
   const int64_t cols = source.cols();
-  const std::byte* from = source.data.data() + static_cast<size_t>(first_row * cols) * sizeof(Value);
+  const std::byte* from =
+      source.data.data() + static_cast<size_t>(first_row * cols) * sizeof(Value);
   for (int r = 0; r < rows; ++r)
     for (int64_t k = 0; k < cols; ++k)
       std::memcpy(panel + (k * kPanelRows + r) * static_cast<int64_t>(sizeof(Value)),
@@ -209,7 +211,8 @@ template <class Value, class Convert>
 void unpack_plain(const uint8_t* panel, int r, int64_t cols, Convert convert, float* out) {
   for (int64_t k = 0; k < cols; ++k) {
     Value value;
-    std::memcpy(&value, panel + (k * kPanelRows + r) * static_cast<int64_t>(sizeof(Value)), sizeof(Value));
+    std::memcpy(&value, panel + (k * kPanelRows + r) * static_cast<int64_t>(sizeof(Value)),
+                sizeof(Value));
     out[k] = convert(value);
   }
 }
@@ -218,7 +221,8 @@ void unpack_plain(const uint8_t* panel, int r, int64_t cols, Convert convert, fl
 
 size_t panel_bytes(DType type, int64_t cols) {
   const PanelLayout& l = layout(type);
-  if (l.scales == ScaleKind::none) return static_cast<size_t>(cols) * static_cast<size_t>(l.code_bytes);
+  if (l.scales == ScaleKind::none)
+    return static_cast<size_t>(cols) * static_cast<size_t>(l.code_bytes);
   const auto blocks = static_cast<size_t>(cols / kBlock);
   const size_t used = blocks * static_cast<size_t>(l.code_bytes + l.sub_bytes) +
                       blocks / 8 * static_cast<size_t>(l.super_bytes);
@@ -227,12 +231,15 @@ size_t panel_bytes(DType type, int64_t cols) {
 
 Result<PackedMatrix> PackedMatrix::allocate(DType type, int64_t rows, int64_t cols) {
   if (rows < 1 || cols < 1 || cols % info(type).block_elements != 0)
-    return fail(ErrorCode::corrupt_file, fmt::format("a {} matrix cannot have {} rows of {} values", name(type),
-                                                     rows, cols));
+    return fail(ErrorCode::corrupt_file, fmt::format("a {} matrix cannot have {} rows of {} values",
+                                                     name(type), rows, cols));
   PackedMatrix matrix;
   matrix.view_ = {type, rows, cols, panel_bytes(type, cols), nullptr};
-  const auto bytes = checked_mul(static_cast<uint64_t>(matrix.view_.panels()), matrix.view_.panel_bytes);
-  if (!bytes) return fail(ErrorCode::resource_exhausted, fmt::format("a matrix of {} x {} is too large", rows, cols));
+  const auto bytes =
+      checked_mul(static_cast<uint64_t>(matrix.view_.panels()), matrix.view_.panel_bytes);
+  if (!bytes)
+    return fail(ErrorCode::resource_exhausted,
+                fmt::format("a matrix of {} x {} is too large", rows, cols));
   OCTAVO_TRY(matrix.buffer_, AlignedBuffer::allocate(*bytes));
   matrix.view_.data = matrix.buffer_.data();
   return matrix;
@@ -243,19 +250,31 @@ void PackedMatrix::pack_panel(int64_t panel, const TensorView& source) {
   const int64_t row = panel * kPanelRows;
   const DType type = view_.type;
   switch (type) {
-    case DType::f32: return pack_plain<uint32_t>(source, row, to);
+    case DType::f32:
+      return pack_plain<uint32_t>(source, row, to);
     case DType::f16:
-    case DType::bf16: return pack_plain<uint16_t>(source, row, to);
-    case DType::q4_0: return pack_quantised<BlockQ4_0, 32>(type, source, row, to);
-    case DType::q4_1: return pack_quantised<BlockQ4_1, 32>(type, source, row, to);
-    case DType::q5_0: return pack_quantised<BlockQ5_0, 32>(type, source, row, to);
-    case DType::q5_1: return pack_quantised<BlockQ5_1, 32>(type, source, row, to);
-    case DType::q8_0: return pack_quantised<BlockQ8_0, 32>(type, source, row, to);
-    case DType::q2_k: return pack_quantised<BlockQ2_K, 256>(type, source, row, to);
-    case DType::q3_k: return pack_quantised<BlockQ3_K, 256>(type, source, row, to);
-    case DType::q4_k: return pack_quantised<BlockQ4_K, 256>(type, source, row, to);
-    case DType::q5_k: return pack_quantised<BlockQ5_K, 256>(type, source, row, to);
-    case DType::q6_k: return pack_quantised<BlockQ6_K, 256>(type, source, row, to);
+    case DType::bf16:
+      return pack_plain<uint16_t>(source, row, to);
+    case DType::q4_0:
+      return pack_quantised<BlockQ4_0, 32>(type, source, row, to);
+    case DType::q4_1:
+      return pack_quantised<BlockQ4_1, 32>(type, source, row, to);
+    case DType::q5_0:
+      return pack_quantised<BlockQ5_0, 32>(type, source, row, to);
+    case DType::q5_1:
+      return pack_quantised<BlockQ5_1, 32>(type, source, row, to);
+    case DType::q8_0:
+      return pack_quantised<BlockQ8_0, 32>(type, source, row, to);
+    case DType::q2_k:
+      return pack_quantised<BlockQ2_K, 256>(type, source, row, to);
+    case DType::q3_k:
+      return pack_quantised<BlockQ3_K, 256>(type, source, row, to);
+    case DType::q4_k:
+      return pack_quantised<BlockQ4_K, 256>(type, source, row, to);
+    case DType::q5_k:
+      return pack_quantised<BlockQ5_K, 256>(type, source, row, to);
+    case DType::q6_k:
+      return pack_quantised<BlockQ6_K, 256>(type, source, row, to);
   }
 }
 
@@ -263,14 +282,16 @@ void unpack_row(const PanelMatrix& w, int64_t row, float* out) {
   const uint8_t* panel = w.data + static_cast<size_t>(row / kPanelRows) * w.panel_bytes;
   const int r = static_cast<int>(row % kPanelRows);
   if (w.type == DType::f32)
-    return unpack_plain<float>(panel, r, w.cols, [](float v) { return v; }, out);
+    return unpack_plain<float>(
+        panel, r, w.cols, [](float v) { return v; }, out);
   if (w.type == DType::f16) return unpack_plain<uint16_t>(panel, r, w.cols, f16_to_f32, out);
   if (w.type == DType::bf16) return unpack_plain<uint16_t>(panel, r, w.cols, bf16_to_f32, out);
 
   for (int64_t b = 0; b < w.cols / kBlock; ++b) {
     const RowBlock block = read_row_block(w, row, b);
     for (int i = 0; i < kBlock; ++i) {
-      const float product = block.d[i / 16] * static_cast<float>(block.codes[static_cast<size_t>(i)]);
+      const float product =
+          block.d[i / 16] * static_cast<float>(block.codes[static_cast<size_t>(i)]);
       *out++ = block.has_min ? product + block.m[i / 16] : product;
     }
   }

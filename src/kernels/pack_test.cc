@@ -19,7 +19,8 @@ TEST(Pack, EveryRowComesBackAsTheFileHasIt) {
         std::vector<float> expected(static_cast<size_t>(cols)), actual(expected);
         for (int64_t row = 0; row < rows; ++row) {
           const size_t bytes = row_bytes(type, static_cast<size_t>(cols));
-          dequantize_row(type, m.bytes.data() + static_cast<size_t>(row) * bytes, expected.data(), cols);
+          dequantize_row(type, m.bytes.data() + static_cast<size_t>(row) * bytes, expected.data(),
+                         cols);
           unpack_row(p.view(), row, actual.data());
           ASSERT_EQ(std::memcmp(expected.data(), actual.data(), expected.size() * 4), 0)
               << name(type) << " row " << row << " of " << rows << " x " << cols;

@@ -4,8 +4,8 @@
 //   codes[blocks][code_bytes]   unsigned codes (q8_0: signed), as "lines" of 64 bytes
 //   sub[blocks][sub_bytes]      scales (and minima) of each block
 //   super[blocks/8][super_bytes] k-quants: scale of the scales
-// A line holds 16 rows x 4 consecutive inputs: byte 4*row + i is input 4*line + i; a block has 8 lines. Narrow codes
-// share bytes between lines so that unpacking is a shift and a mask:
+// A line holds 16 rows x 4 consecutive inputs: byte 4*row + i is input 4*line + i; a block has 8
+// lines. Narrow codes share bytes between lines so that unpacking is a shift and a mask:
 //   4-bit plane, 256 bytes: byte 64*j + b = line j (low nibble) and line j+4 (high nibble), j < 4
 //   2-bit plane, 128 bytes: byte 64*h + b = lines 4h, 4h+1, 4h+2, 4h+3 at bits 0, 2, 4, 6
 //   1-bit plane,  64 bytes: bit g of byte b = line g
@@ -27,11 +27,11 @@ enum class ScaleKind : uint8_t {
 
 struct PanelLayout {
   ScaleKind scales;
-  int offset;      // subtracted from the code
-  int plane4;      // byte offset of each plane inside a block's codes, -1 if absent
+  int offset;  // subtracted from the code
+  int plane4;  // byte offset of each plane inside a block's codes, -1 if absent
   int plane2;
   int plane1;
-  int shift2;      // where the 2-bit and 1-bit planes go in the code
+  int shift2;  // where the 2-bit and 1-bit planes go in the code
   int shift1;
   int code_bytes;  // per block; per input for the floating types
   int sub_bytes;

@@ -36,8 +36,10 @@ struct Affine {  // w = d * (c - offset) + m
 Affine read_scale(const PanelLayout& l, const uint8_t* sub, const uint8_t* super, int r, int i) {
   const int half = i / 16;
   switch (l.scales) {
-    case ScaleKind::d: return {get_half(sub, r), 0};
-    case ScaleKind::d_m: return {get_half(sub, r), get_half(sub + 32, r)};
+    case ScaleKind::d:
+      return {get_half(sub, r), 0};
+    case ScaleKind::d_m:
+      return {get_half(sub, r), get_half(sub + 32, r)};
     case ScaleKind::k_sub32:
       return {get_half(super, r) * static_cast<float>(sub[r]),
               -(get_half(super + 32, r) * static_cast<float>(sub[16 + r]))};
@@ -46,7 +48,8 @@ Affine read_scale(const PanelLayout& l, const uint8_t* sub, const uint8_t* super
     case ScaleKind::k_sub16_min:
       return {get_half(super, r) * static_cast<float>(sub[half * 16 + r] & 15),
               -(get_half(super + 32, r) * static_cast<float>(sub[half * 16 + r] >> 4))};
-    case ScaleKind::none: break;
+    case ScaleKind::none:
+      break;
   }
   return {};
 }
@@ -68,7 +71,8 @@ RowBlock read_row_block(const PanelMatrix& w, int64_t row, int64_t block) {
   for (int i = 0; i < kBlock; ++i)
     out.codes[static_cast<size_t>(i)] = read_code(l, codes + block * l.code_bytes, r, i) - l.offset;
   for (int half = 0; half < 2; ++half) {
-    const Affine a = read_scale(l, sub + block * l.sub_bytes, super + block / 8 * l.super_bytes, r, half * 16);
+    const Affine a =
+        read_scale(l, sub + block * l.sub_bytes, super + block / 8 * l.super_bytes, r, half * 16);
     out.d[half] = a.d;
     out.m[half] = a.m;
   }

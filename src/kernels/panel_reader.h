@@ -1,4 +1,5 @@
-// One row's block of a panel, value by value: slow, plain, and the definition of what a panel means.
+// One row's block of a panel, value by value: slow, plain, and the definition of what a panel
+// means.
 #pragma once
 
 #include <array>
@@ -7,7 +8,8 @@
 
 namespace octavo::kernels {
 
-struct RowBlock {  // w[i] = d * codes[i] + m, with d[0], m[0] for the first half of the block and [1] for the second
+struct RowBlock {  // w[i] = d * codes[i] + m, with d[0], m[0] for the first half of the block and
+                   // [1] for the second
   std::array<int, kBlock> codes;  // offset already subtracted
   float d[2];
   float m[2];

@@ -8,12 +8,12 @@
 
 namespace octavo {
 
-// Consecutive tokens of one sequence in the batch. Its blocks hold, or get from this step, the K and V of every position
-// up to the last token here.
+// Consecutive tokens of one sequence in the batch. Its blocks hold, or get from this step, the K
+// and V of every position up to the last token here.
 struct BatchSequence {
-  int first_row = 0;               // of its tokens in ForwardBatch::tokens
+  int first_row = 0;  // of its tokens in ForwardBatch::tokens
   int num_tokens = 0;
-  int first_position = 0;          // in the sequence
+  int first_position = 0;                // in the sequence
   std::span<const BlockId> block_table;  // covers positions [0, first_position + num_tokens)
 };
 

@@ -22,7 +22,8 @@ Result<KvStorage> KvStorage::allocate(const KvLayout& layout, int num_blocks) {
 }
 
 uint8_t* KvStorage::layer_base(int index) {
-  return memory_.data() + static_cast<size_t>(index) * static_cast<size_t>(num_blocks_) * layout_.bytes_per_layer_block();
+  return memory_.data() + static_cast<size_t>(index) * static_cast<size_t>(num_blocks_) *
+                              layout_.bytes_per_layer_block();
 }
 
 kernels::KvLayer KvStorage::layer(int index) {
@@ -38,7 +39,8 @@ kernels::KvLayer KvStorage::layer(int index) {
 void KvStorage::copy_block(BlockId from, BlockId to) {
   for (int i = 0; i < layout_.num_layers; ++i) {
     uint8_t* layer = layer_base(i);
-    std::memcpy(layer + layout_.k_offset(to, 0), layer + layout_.k_offset(from, 0), layout_.bytes_per_layer_block());
+    std::memcpy(layer + layout_.k_offset(to, 0), layer + layout_.k_offset(from, 0),
+                layout_.bytes_per_layer_block());
   }
 }
 

@@ -1,4 +1,5 @@
-// The memory of the KV cache: all blocks of all layers, laid out by KvLayout. Which block belongs to whom is kv/'s business.
+// The memory of the KV cache: all blocks of all layers, laid out by KvLayout. Which block belongs
+// to whom is kv/'s business.
 #pragma once
 
 #include "base/result.h"

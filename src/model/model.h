@@ -1,4 +1,5 @@
-// What the engine knows of a model: tokens in, logits out, K and V kept in blocks. Tests put a stub behind it.
+// What the engine knows of a model: tokens in, logits out, K and V kept in blocks. Tests put a stub
+// behind it.
 #pragma once
 
 #include <span>
@@ -9,8 +10,8 @@
 namespace octavo {
 
 struct ModelLimits {
-  int vocab_size = 0;              // meaningful entries of a row of logits
-  int logits_stride = 0;           // floats from row to row, >= vocab_size
+  int vocab_size = 0;     // meaningful entries of a row of logits
+  int logits_stride = 0;  // floats from row to row, >= vocab_size
   int context_length = 0;
   int max_num_batched_tokens = 0;  // tokens of one forward
   int max_logits_rows = 0;         // rows of one call of logits()
@@ -24,8 +25,9 @@ class Model {
   virtual ~Model() = default;
   virtual const ModelLimits& limits() const = 0;
 
-  // Runs the batch and writes its K and V into the sequences' blocks. REQUIRES: 1..max_num_batched_tokens tokens, all
-  // ids below vocab_size, tables that cover the positions.
+  // Runs the batch and writes its K and V into the sequences' blocks.
+  // REQUIRES: 1..max_num_batched_tokens tokens, all ids below vocab_size, tables that cover the
+  // positions.
   virtual void forward(const ForwardBatch& batch) = 0;
 
   // Logits after the given rows (ascending) of the last forward. out: [rows.size()][logits_stride].

@@ -7,6 +7,7 @@
 #include <array>
 #include <cmath>
 
+#include "formats/quote.h"
 #include "tensor/dequant.h"
 
 namespace octavo {
@@ -17,13 +18,27 @@ constexpr std::array kArchitectures = {
     Architecture{"qwen2", false, true},
 };
 
-// Keys below "ARCH." whose meaning is known: read here, or of no effect on the result. Any other key may change what
-// the model computes, so a file that has one is refused.
+// Keys below "ARCH." whose meaning is known: read here, or of no effect on the result. Any other
+// key may change what the model computes, so a file that has one is refused.
 constexpr std::string_view kKnownKeys[] = {
-    "block_count", "context_length", "embedding_length", "feed_forward_length", "vocab_size",
-    "attention.head_count", "attention.head_count_kv", "attention.key_length", "attention.value_length",
-    "attention.layer_norm_rms_epsilon", "attention.causal", "rope.dimension_count", "rope.freq_base", "rope.scaling.type",
-    "rope.scaling.factor", "rope.scaling.original_context_length", "rope.scaling.finetuned", "tensor_data_layout",
+    "block_count",
+    "context_length",
+    "embedding_length",
+    "feed_forward_length",
+    "vocab_size",
+    "attention.head_count",
+    "attention.head_count_kv",
+    "attention.key_length",
+    "attention.value_length",
+    "attention.layer_norm_rms_epsilon",
+    "attention.causal",
+    "rope.dimension_count",
+    "rope.freq_base",
+    "rope.scaling.type",
+    "rope.scaling.factor",
+    "rope.scaling.original_context_length",
+    "rope.scaling.finetuned",
+    "tensor_data_layout",
 };
 
 // Larger than any published model; keeps products far from overflow.
@@ -39,8 +54,8 @@ class ConfigReader {
   Result<int> dimension(std::string_view name, int limit = kMaxDimension) const {
     OCTAVO_TRY(const uint64_t value, file_.get_u64(key(name)));
     if (value < 1 || value > static_cast<uint64_t>(limit))
-      return fail(ErrorCode::corrupt_file, fmt::format("{}: {} is {}; it must be 1 to {}", file_.file(), key(name),
-                                                       value, limit));
+      return fail(ErrorCode::corrupt_file, fmt::format("{}: {} is {}; it must be 1 to {}",
+                                                       file_.file(), key(name), value, limit));
     return static_cast<int>(value);
   }
 
@@ -60,8 +75,9 @@ Result<const Architecture*> find_architecture(const GgufFile& file) {
     if (a.name == name) return &a;
     known.push_back(a.name);
   }
-  return fail(ErrorCode::unsupported, fmt::format("{}: architecture '{}' is not supported; supported are {}",
-                                                  file.file(), name, fmt::join(known, ", ")));
+  return fail(ErrorCode::unsupported,
+              fmt::format("{}: architecture {} is not supported; supported are {}", file.file(),
+                          quote(name), fmt::join(known, ", ")));
 }
 
 Result<void> refuse_unknown_keys(const GgufFile& file, std::string_view arch) {
@@ -70,9 +86,11 @@ Result<void> refuse_unknown_keys(const GgufFile& file, std::string_view arch) {
     if (!entry.key.starts_with(prefix)) continue;
     const std::string_view rest = entry.key.substr(prefix.size());
     if (std::find(std::begin(kKnownKeys), std::end(kKnownKeys), rest) == std::end(kKnownKeys))
-      return fail(ErrorCode::unsupported,
-                  fmt::format("{}: key '{}' is not supported: the model may compute something this program does not",
-                              file.file(), entry.key));
+      return fail(
+          ErrorCode::unsupported,
+          fmt::format(
+              "{}: key {} is not supported: the model may compute something this program does not",
+              file.file(), quote(entry.key)));
   }
   return {};
 }
@@ -83,15 +101,17 @@ Result<void> read_rope_scaling(const GgufFile& file, const ConfigReader& reader,
   const std::string_view kind = type.value_or("none");
   if (kind == "linear") {
     if (!factor || *factor < 1)
-      return fail(ErrorCode::corrupt_file, fmt::format("{}: linear rope scaling needs {} of at least 1", file.file(),
-                                                       reader.key("rope.scaling.factor")));
+      return fail(ErrorCode::corrupt_file,
+                  fmt::format("{}: linear rope scaling needs {} of at least 1", file.file(),
+                              reader.key("rope.scaling.factor")));
     rope.linear_factor = *factor;
     return {};
   }
   if (kind == "none") return {};
-  return fail(ErrorCode::unsupported,
-              fmt::format("{}: rope scaling '{}' is not supported; supported are none, linear, and llama3 by the tensor "
-                          "rope_freqs.weight", file.file(), kind));
+  return fail(ErrorCode::unsupported, fmt::format("{}: rope scaling {} is not supported; supported "
+                                                  "are none, linear, and llama3 by the tensor "
+                                                  "rope_freqs.weight",
+                                                  file.file(), quote(kind)));
 }
 
 // Llama 3 files carry their scaling as a tensor of divisors.
@@ -99,14 +119,15 @@ Result<void> read_rope_divisors(const GgufFile& file, RopeConfig& rope) {
   const TensorView* tensor = file.find_tensor("rope_freqs.weight");
   if (!tensor) return {};
   if (tensor->rows() != 1 || tensor->cols() != rope.dims / 2 || tensor->type != DType::f32)
-    return fail(ErrorCode::corrupt_file, fmt::format("{}: rope_freqs.weight must be {} f32 values", file.file(),
-                                                     rope.dims / 2));
+    return fail(ErrorCode::corrupt_file, fmt::format("{}: rope_freqs.weight must be {} f32 values",
+                                                     file.file(), rope.dims / 2));
   rope.divisors.resize(static_cast<size_t>(rope.dims / 2));
   dequantize_row(DType::f32, tensor->data.data(), rope.divisors.data(), tensor->cols());
   for (float divisor : rope.divisors)
     if (!std::isfinite(divisor) || divisor <= 0)
-      return fail(ErrorCode::corrupt_file, fmt::format("{}: rope_freqs.weight holds {}; it must be positive",
-                                                       file.file(), divisor));
+      return fail(
+          ErrorCode::corrupt_file,
+          fmt::format("{}: rope_freqs.weight holds {}; it must be positive", file.file(), divisor));
   return {};
 }
 
@@ -114,27 +135,29 @@ Result<void> read_heads(const GgufFile& file, const ConfigReader& reader, ModelC
   OCTAVO_TRY(c.num_heads, reader.dimension("attention.head_count"));
   OCTAVO_TRY(c.num_kv_heads, reader.dimension_or("attention.head_count_kv", c.num_heads));
   if (c.num_heads % c.num_kv_heads != 0)
-    return fail(ErrorCode::corrupt_file, fmt::format("{}: {} query heads cannot share {} KV heads", file.file(),
-                                                     c.num_heads, c.num_kv_heads));
+    return fail(ErrorCode::corrupt_file, fmt::format("{}: {} query heads cannot share {} KV heads",
+                                                     file.file(), c.num_heads, c.num_kv_heads));
   OCTAVO_TRY(c.head_dim, reader.dimension_or("attention.key_length", c.hidden_size / c.num_heads));
   OCTAVO_TRY(const int value_dim, reader.dimension_or("attention.value_length", c.head_dim));
   if (value_dim != c.head_dim)
-    return fail(ErrorCode::unsupported, fmt::format("{}: keys of {} and values of {} dims are not supported",
-                                                    file.file(), c.head_dim, value_dim));
+    return fail(ErrorCode::unsupported,
+                fmt::format("{}: keys of {} and values of {} dims are not supported", file.file(),
+                            c.head_dim, value_dim));
   return {};
 }
 
 Result<void> read_rope(const GgufFile& file, const ConfigReader& reader, ModelConfig& c) {
   OCTAVO_TRY(c.rope.dims, reader.dimension_or("rope.dimension_count", c.head_dim));
   if (c.rope.dims > c.head_dim || c.rope.dims % 2 != 0)
-    return fail(ErrorCode::corrupt_file, fmt::format("{}: {} is {}; it must be even and at most the head size {}",
-                                                     file.file(), reader.key("rope.dimension_count"), c.rope.dims,
-                                                     c.head_dim));
+    return fail(
+        ErrorCode::corrupt_file,
+        fmt::format("{}: {} is {}; it must be even and at most the head size {}", file.file(),
+                    reader.key("rope.dimension_count"), c.rope.dims, c.head_dim));
   OCTAVO_TRY(const auto base, file.find_f32(reader.key("rope.freq_base")));
   c.rope.base = base.value_or(10000.0f);
   if (!(c.rope.base > 0))
-    return fail(ErrorCode::corrupt_file, fmt::format("{}: {} must be positive", file.file(),
-                                                     reader.key("rope.freq_base")));
+    return fail(ErrorCode::corrupt_file,
+                fmt::format("{}: {} must be positive", file.file(), reader.key("rope.freq_base")));
   OCTAVO_CHECK_OK(read_rope_scaling(file, reader, c.rope));
   return read_rope_divisors(file, c.rope);
 }
@@ -142,13 +165,15 @@ Result<void> read_rope(const GgufFile& file, const ConfigReader& reader, ModelCo
 // The kernels work on 16 floats at a time and hold a head's values on the stack.
 Result<void> check_kernel_limits(const GgufFile& file, const ModelConfig& c) {
   for (const auto& [what, value] : {std::pair{"embedding_length", c.hidden_size},
-                                    {"feed_forward_length", c.intermediate_size}, {"head size", c.head_dim}})
+                                    {"feed_forward_length", c.intermediate_size},
+                                    {"head size", c.head_dim}})
     if (value % 16 != 0)
-      return fail(ErrorCode::unsupported, fmt::format("{}: {} is {}; it must be a multiple of 16", file.file(), what,
-                                                      value));
+      return fail(ErrorCode::unsupported, fmt::format("{}: {} is {}; it must be a multiple of 16",
+                                                      file.file(), what, value));
   if (c.head_dim > 256)
-    return fail(ErrorCode::unsupported, fmt::format("{}: heads of {} dims are not supported; at most 256", file.file(),
-                                                    c.head_dim));
+    return fail(ErrorCode::unsupported,
+                fmt::format("{}: heads of {} dims are not supported; at most 256", file.file(),
+                            c.head_dim));
   return {};
 }
 
@@ -171,23 +196,29 @@ Result<ModelConfig> read_model_config(const GgufFile& file) {
   OCTAVO_CHECK_OK(read_rope(file, reader, c));
   OCTAVO_TRY(c.rms_eps, file.get_f32(reader.key("attention.layer_norm_rms_epsilon")));
   if (!(c.rms_eps >= 0))
-    return fail(ErrorCode::corrupt_file, fmt::format("{}: {} must not be negative", file.file(),
-                                                     reader.key("attention.layer_norm_rms_epsilon")));
+    return fail(ErrorCode::corrupt_file,
+                fmt::format("{}: {} must not be negative", file.file(),
+                            reader.key("attention.layer_norm_rms_epsilon")));
   OCTAVO_CHECK_OK(check_kernel_limits(file, c));
   const TensorView* embedding = file.find_tensor("token_embd.weight");
   if (!embedding)
-    return fail(ErrorCode::corrupt_file,
-                fmt::format("{}: tensor 'token_embd.weight' is missing{}", file.file(),
-                            file.tensors().empty() ? "; the file holds a vocabulary and no model" : ""));
+    return fail(
+        ErrorCode::corrupt_file,
+        fmt::format("{}: tensor 'token_embd.weight' is missing{}", file.file(),
+                    file.tensors().empty() ? "; the file holds a vocabulary and no model" : ""));
   if (embedding->rows() < 1 || embedding->rows() > (1 << 24))
-    return fail(ErrorCode::corrupt_file, fmt::format("{}: 'token_embd.weight' has {} rows", file.file(), embedding->rows()));
+    return fail(ErrorCode::corrupt_file,
+                fmt::format("{}: 'token_embd.weight' has {} rows", file.file(), embedding->rows()));
   c.vocab_size = static_cast<int>(embedding->rows());
   c.tied_head = file.find_tensor("output.weight") == nullptr;
   return c;
 }
 
 KvShape kv_shape(const ModelConfig& c) {
-  return {.num_layers = c.num_layers, .num_heads = c.num_heads, .num_kv_heads = c.num_kv_heads, .head_dim = c.head_dim,
+  return {.num_layers = c.num_layers,
+          .num_heads = c.num_heads,
+          .num_kv_heads = c.num_kv_heads,
+          .head_dim = c.head_dim,
           .windows = {}};
 }
 

@@ -17,37 +17,40 @@ namespace octavo {
 
 // What a family fixes for all its models.
 struct Architecture {
-  std::string_view name;     // general.architecture
-  bool rope_interleaved;     // rotary pairs (2i, 2i+1), as llama GGUF files permute them; else (i, i + half)
-  bool qkv_bias;             // q, k and v have a bias
+  std::string_view name;  // general.architecture
+  bool rope_interleaved;  // rotary pairs (2i, 2i+1), as llama GGUF files permute them; else (i, i +
+                          // half)
+  bool qkv_bias;          // q, k and v have a bias
 };
 
 std::span<const Architecture> architectures();
 
 struct RopeConfig {
   float base = 10000;
-  int dims = 0;                    // rotated dims of a head, even, <= head_dim
-  float linear_factor = 1;         // "linear" scaling: positions are divided by it
-  std::vector<float> divisors{};   // "llama3" scaling: per pair, what its frequency is divided by; empty: 1
+  int dims = 0;             // rotated dims of a head, even, <= head_dim
+  float linear_factor = 1;  // "linear" scaling: positions are divided by it
+  std::vector<float>
+      divisors{};  // "llama3" scaling: per pair, what its frequency is divided by; empty: 1
 };
 
 struct ModelConfig {
   const Architecture* architecture = nullptr;
-  std::string name;             // general.name, may be empty
+  std::string name;  // general.name, may be empty
   int num_layers = 0;
-  int hidden_size = 0;          // multiple of 16
-  int intermediate_size = 0;    // multiple of 16
+  int hidden_size = 0;        // multiple of 16
+  int intermediate_size = 0;  // multiple of 16
   int num_heads = 0;
-  int num_kv_heads = 0;         // divides num_heads: MHA, GQA or MQA
-  int head_dim = 0;             // multiple of 16, at most 256
-  int vocab_size = 0;           // rows of the embedding; may exceed the tokenizer's size
-  int context_length = 0;       // tokens the model was made for
+  int num_kv_heads = 0;    // divides num_heads: MHA, GQA or MQA
+  int head_dim = 0;        // multiple of 16, at most 256
+  int vocab_size = 0;      // rows of the embedding; may exceed the tokenizer's size
+  int context_length = 0;  // tokens the model was made for
   float rms_eps = 0;
-  bool tied_head = false;       // no output.weight: the embedding is the head
+  bool tied_head = false;  // no output.weight: the embedding is the head
   RopeConfig rope;
 };
 
-// Errors: unsupported (an unknown architecture, rope scaling or model key: I6), corrupt_file. Messages name file and key.
+// Errors: unsupported (an unknown architecture, rope scaling or model key: I6), corrupt_file.
+// Messages name file and key.
 Result<ModelConfig> read_model_config(const GgufFile& file);
 
 KvShape kv_shape(const ModelConfig& config);

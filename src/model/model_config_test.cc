@@ -18,10 +18,13 @@ struct PatchedFile {
     EXPECT_EQ(from.size(), to.size());
     size_t at = bytes.find(from);
     EXPECT_NE(at, std::string::npos) << from;
-    for (; at != std::string::npos; at = bytes.find(from, at + to.size())) bytes.replace(at, to.size(), to);
+    for (; at != std::string::npos; at = bytes.find(from, at + to.size()))
+      bytes.replace(at, to.size(), to);
     return *this;
   }
-  Result<GgufFile> parse() const { return GgufFile::parse(std::as_bytes(std::span(bytes)), "patched.gguf"); }
+  Result<GgufFile> parse() const {
+    return GgufFile::parse(std::as_bytes(std::span(bytes)), "patched.gguf");
+  }
   Result<ModelConfig> config() const {
     const auto file = parse();
     if (!file) return tl::make_unexpected(file.error());
@@ -57,14 +60,14 @@ TEST(ModelConfig, UnknownMeansRefused) {
   const size_t value = architecture.bytes.find("general.architecture") + 20 + 4 + 8;
   architecture.bytes.replace(value, 5, "lxama");
   expect_refused(architecture.config(), ErrorCode::unsupported, "lxama");
-  expect_refused(PatchedFile().replace("llama.rope.freq_base", "llama.rope.freq_basX").config(), ErrorCode::unsupported,
-                 "llama.rope.freq_basX");
+  expect_refused(PatchedFile().replace("llama.rope.freq_base", "llama.rope.freq_basX").config(),
+                 ErrorCode::unsupported, "llama.rope.freq_basX");
 }
 
 TEST(ModelConfig, MissingKeysAreNamed) {
   // The key's own name becomes one that is known and has no effect.
-  expect_refused(PatchedFile().replace("llama.block_count", "xxxxx.block_count").config(), ErrorCode::corrupt_file,
-                 "llama.block_count");
+  expect_refused(PatchedFile().replace("llama.block_count", "xxxxx.block_count").config(),
+                 ErrorCode::corrupt_file, "llama.block_count");
 }
 
 std::string load_error(const PatchedFile& patched) {
@@ -79,9 +82,11 @@ std::string load_error(const PatchedFile& patched) {
 
 TEST(LoadWeights, NamesWhatIsMissingAndWhatIsTooMuch) {
   EXPECT_EQ(load_error(PatchedFile()), "");
-  EXPECT_NE(load_error(PatchedFile().replace("blk.1.ffn_up.weight", "blk.1.ffn_uX.weight")).find("'blk.1.ffn_up.weight' is missing"),
+  EXPECT_NE(load_error(PatchedFile().replace("blk.1.ffn_up.weight", "blk.1.ffn_uX.weight"))
+                .find("'blk.1.ffn_up.weight' is missing"),
             std::string::npos);
-  EXPECT_NE(load_error(PatchedFile().replace("token_embd.weight", "token_embX.weight")).find("token_embd.weight"),
+  EXPECT_NE(load_error(PatchedFile().replace("token_embd.weight", "token_embX.weight"))
+                .find("token_embd.weight"),
             std::string::npos);
 }
 
@@ -106,7 +111,8 @@ TEST(LoadWeights, AWrongShapeNamesBothShapes) {
 TEST(Rope, DefaultFrequencies) {
   const auto f = rope_frequencies({.base = 10000, .dims = 8});
   ASSERT_EQ(f.size(), 4u);
-  for (size_t i = 0; i < 4; ++i) EXPECT_NEAR(f[i], std::pow(10000.0, -static_cast<double>(i) / 4), 1e-6);
+  for (size_t i = 0; i < 4; ++i)
+    EXPECT_NEAR(f[i], std::pow(10000.0, -static_cast<double>(i) / 4), 1e-6);
 }
 
 TEST(Rope, LinearScalingDividesPositions) {
@@ -115,7 +121,8 @@ TEST(Rope, LinearScalingDividesPositions) {
   for (size_t i = 0; i < plain.size(); ++i) EXPECT_FLOAT_EQ(scaled[i] * 4, plain[i]);
 }
 
-// Llama 3's bands, from the published formula: long waves are divided by 8, short ones kept, a ramp between.
+// Llama 3's bands, from the published formula: long waves are divided by 8, short ones kept, a ramp
+// between.
 TEST(Rope, Llama3DivisorsOfTheTinyModel) {
   const auto file = GgufFile::open(testing::test_data("tiny/llama-rope3/llama-rope3-F32.gguf"));
   const auto config = read_model_config(*file);
@@ -126,15 +133,17 @@ TEST(Rope, Llama3DivisorsOfTheTinyModel) {
     const double plain = std::pow(base, -2.0 * static_cast<double>(i) / config->rope.dims);
     const double wavelength = 2 * M_PI / plain;
     const double smooth = (original / wavelength - low) / (high - low);
-    const double expected = wavelength > original / low    ? plain / factor
-                            : wavelength < original / high ? plain
-                                                           : (1 - smooth) * plain / factor + smooth * plain;
+    const double expected = wavelength > original / low ? plain / factor
+                            : wavelength < original / high
+                                ? plain
+                                : (1 - smooth) * plain / factor + smooth * plain;
     EXPECT_NEAR(f[i] / expected, 1, 1e-6) << i;
   }
 }
 
 TEST(ModelConfig, RopeScalingThatIsNotKnownIsRefused) {
-  // "llama.rope.dimension_count" is optional, so its entry can be turned into another key of the same length.
+  // "llama.rope.dimension_count" is optional, so its entry can be turned into another key of the
+  // same length.
   const std::string from = "llama.rope.dimension_count", to = "llama.rope.scaling.fact__r";
   ASSERT_EQ(from.size(), to.size());
   expect_refused(PatchedFile().replace(from, to).config(), ErrorCode::unsupported, "fact__r");

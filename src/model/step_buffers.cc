@@ -45,7 +45,8 @@ size_t carve(StepBuffers& b, const StepShape& s, uint8_t* base) {
 
 Result<StepBuffers> StepBuffers::allocate(const StepShape& shape) {
   StepBuffers buffers;
-  OCTAVO_TRY(buffers.memory, AlignedBuffer::allocate(carve(buffers, shape, nullptr), AlignedBuffer::Use::sparse));
+  OCTAVO_TRY(buffers.memory,
+             AlignedBuffer::allocate(carve(buffers, shape, nullptr), AlignedBuffer::Use::sparse));
   carve(buffers, shape, buffers.memory.data());
   return buffers;
 }

@@ -8,7 +8,8 @@
 namespace octavo {
 namespace {
 
-// Logits of this many rows at most in one call: bounds the caller's buffer, 3 MB for a vocabulary of 50,000.
+// Logits of this many rows at most in one call: bounds the caller's buffer, 3 MB for a vocabulary
+// of 50,000.
 constexpr int kMaxLogitsRows = 16;
 
 int round_up(int value, int multiple) { return (value + multiple - 1) / multiple * multiple; }
@@ -16,18 +17,20 @@ int round_up(int value, int multiple) { return (value + multiple - 1) / multiple
 Result<void> check_options(const TransformerOptions& options) {
   if (options.max_num_batched_tokens < 1 || options.max_num_batched_tokens > (1 << 20))
     return fail(ErrorCode::invalid_argument,
-                fmt::format("max_num_batched_tokens is {}; it must be 1 to {}", options.max_num_batched_tokens, 1 << 20));
+                fmt::format("max_num_batched_tokens is {}; it must be 1 to {}",
+                            options.max_num_batched_tokens, 1 << 20));
   return {};
 }
 
-// Work grows with position, and the pool gives each thread one contiguous range: dealing the items out in turns
-// makes the ranges equal.
+// Work grows with position, and the pool gives each thread one contiguous range: dealing the items
+// out in turns makes the ranges equal.
 template <class T>
 void deal_out(std::vector<T>& items, int hands) {
   std::vector<T> dealt;
   dealt.reserve(items.size());
   for (size_t hand = 0; hand < static_cast<size_t>(hands); ++hand)
-    for (size_t i = hand; i < items.size(); i += static_cast<size_t>(hands)) dealt.push_back(items[i]);
+    for (size_t i = hand; i < items.size(); i += static_cast<size_t>(hands))
+      dealt.push_back(items[i]);
   items = std::move(dealt);
 }
 
@@ -43,8 +46,8 @@ Result<std::unique_ptr<Transformer>> Transformer::create(ModelConfig config, Mod
                         .block_size = options.block_size,
                         .dtype = options.kv_cache_dtype};
   OCTAVO_TRY(KvStorage kv, KvStorage::allocate(layout, options.num_blocks));
-  std::unique_ptr<Transformer> model(
-      new Transformer(std::move(config), std::move(weights), ops, pool, options.dtype, std::move(kv)));
+  std::unique_ptr<Transformer> model(new Transformer(std::move(config), std::move(weights), ops,
+                                                     pool, options.dtype, std::move(kv)));
   const ModelConfig& c = model->config_;
   model->limits_ = {.vocab_size = c.vocab_size,
                     .logits_stride = round_up(c.vocab_size, kernels::kPanelRows),
@@ -97,7 +100,8 @@ void Transformer::plan_positions(const ForwardBatch& batch) {
   pool_.parallel_for(static_cast<int64_t>(position_.size()), [&](int64_t begin, int64_t end) {
     for (int64_t t = begin; t < end; ++t)
       for (int64_t i = 0; i < pairs; ++i) {
-        const float angle = static_cast<float>(position_[static_cast<size_t>(t)]) * frequencies_[static_cast<size_t>(i)];
+        const float angle = static_cast<float>(position_[static_cast<size_t>(t)]) *
+                            frequencies_[static_cast<size_t>(i)];
         buffers_.cosines[t * pairs + i] = static_cast<float>(std::cos(double{angle}));
         buffers_.sines[t * pairs + i] = static_cast<float>(std::sin(double{angle}));
       }
@@ -140,17 +144,20 @@ void Transformer::plan_attention(const ForwardBatch& batch) {
   deal_out(items_, pool_.size());
 }
 
-void Transformer::attention_block(const LayerWeights& layer, const kernels::KvLayer& kv, int64_t tokens) {
+void Transformer::attention_block(const LayerWeights& layer, const kernels::KvLayer& kv,
+                                  int64_t tokens) {
   const int64_t hidden = config_.hidden_size;
   const int64_t q_dim = int64_t{config_.num_heads} * config_.head_dim;
   pool_.parallel_for(tokens, [&](int64_t begin, int64_t end) {
     for (int64_t t = begin; t < end; ++t) {
       float* normed = buffers_.normed + t * hidden;
-      ops_.rms_norm(buffers_.residual + t * hidden, layer.attention_norm.data(), config_.rms_eps, hidden, normed);
+      ops_.rms_norm(buffers_.residual + t * hidden, layer.attention_norm.data(), config_.rms_eps,
+                    hidden, normed);
       quantize_row(normed, hidden, t);
     }
   });
-  multiply({{&layer.q, buffers_.q}, {&layer.k, buffers_.k}, {&layer.v, buffers_.v}}, buffers_.normed, hidden, tokens);
+  multiply({{&layer.q, buffers_.q}, {&layer.k, buffers_.k}, {&layer.v, buffers_.v}},
+           buffers_.normed, hidden, tokens);
   pool_.parallel_for(tokens, [&](int64_t begin, int64_t end) {
     for (int64_t t = begin; t < end; ++t) write_kv(kv, t);
   });
@@ -177,7 +184,8 @@ void Transformer::write_kv(const kernels::KvLayer& kv, int64_t row) {
   const int64_t kv_dim = int64_t{config_.num_kv_heads} * config_.head_dim;
   const bool interleaved = config_.architecture->rope_interleaved;
   float* k = buffers_.k + row * kv_dim;
-  ops_.rope(buffers_.q + row * q_dim, config_.num_heads, config_.head_dim, pairs, interleaved, cosines, sines);
+  ops_.rope(buffers_.q + row * q_dim, config_.num_heads, config_.head_dim, pairs, interleaved,
+            cosines, sines);
   ops_.rope(k, config_.num_kv_heads, config_.head_dim, pairs, interleaved, cosines, sines);
   const int in_block = position_[static_cast<size_t>(row)] % limits_.block_size;
   for (int head = 0; head < config_.num_kv_heads; ++head)
@@ -192,11 +200,13 @@ void Transformer::ffn_block(const LayerWeights& layer, int64_t tokens) {
     for (int64_t t = begin; t < end; ++t) {
       float* normed = buffers_.normed + t * hidden;
       ops_.add(buffers_.residual + t * hidden, buffers_.projected + t * hidden, hidden);
-      ops_.rms_norm(buffers_.residual + t * hidden, layer.ffn_norm.data(), config_.rms_eps, hidden, normed);
+      ops_.rms_norm(buffers_.residual + t * hidden, layer.ffn_norm.data(), config_.rms_eps, hidden,
+                    normed);
       quantize_row(normed, hidden, t);
     }
   });
-  multiply({{&layer.gate, buffers_.gate}, {&layer.up, buffers_.up}}, buffers_.normed, hidden, tokens);
+  multiply({{&layer.gate, buffers_.gate}, {&layer.up, buffers_.up}}, buffers_.normed, hidden,
+           tokens);
   pool_.parallel_for(tokens, [&](int64_t begin, int64_t end) {
     for (int64_t t = begin; t < end; ++t) {
       float* gate = buffers_.gate + t * inner;
@@ -206,7 +216,8 @@ void Transformer::ffn_block(const LayerWeights& layer, int64_t tokens) {
   });
   multiply({{&layer.down, buffers_.projected}}, buffers_.gate, inner, tokens);
   pool_.parallel_for(tokens, [&](int64_t begin, int64_t end) {
-    ops_.add(buffers_.residual + begin * hidden, buffers_.projected + begin * hidden, (end - begin) * hidden);
+    ops_.add(buffers_.residual + begin * hidden, buffers_.projected + begin * hidden,
+             (end - begin) * hidden);
   });
 }
 
@@ -214,12 +225,14 @@ void Transformer::logits(std::span<const int> rows, float* out) {
   const int64_t hidden = config_.hidden_size;
   for (size_t i = 0; i < rows.size(); ++i) {
     float* normed = buffers_.normed + static_cast<int64_t>(i) * hidden;
-    ops_.rms_norm(buffers_.residual + rows[i] * hidden, weights_.final_norm.data(), config_.rms_eps, hidden, normed);
+    ops_.rms_norm(buffers_.residual + rows[i] * hidden, weights_.final_norm.data(), config_.rms_eps,
+                  hidden, normed);
     quantize_row(normed, hidden, static_cast<int64_t>(i));
   }
   const kernels::PanelMatrix head = weights_.output_head().view();
   pool_.parallel_for(head.panels(), [&](int64_t begin, int64_t end) {
-    multiply_panels(head, begin, end, buffers_.normed, hidden, static_cast<int64_t>(rows.size()), out);
+    multiply_panels(head, begin, end, buffers_.normed, hidden, static_cast<int64_t>(rows.size()),
+                    out);
   });
 }
 
@@ -227,9 +240,11 @@ bool Transformer::rounds_activations(const kernels::PanelMatrix& w) const {
   return dtype_ == ComputeType::automatic && info(w.type).quantized;
 }
 
-// The rounded form of a row that is about to be multiplied. Models without quantised weights never read it.
+// The rounded form of a row that is about to be multiplied. Models without quantised weights never
+// read it.
 void Transformer::quantize_row(const float* x, int64_t cols, int64_t row) {
-  if (dtype_ == ComputeType::automatic && cols % kernels::kBlock == 0) ops_.quantize_a8(x, a8(cols), row);
+  if (dtype_ == ComputeType::automatic && cols % kernels::kBlock == 0)
+    ops_.quantize_a8(x, a8(cols), row);
 }
 
 kernels::A8 Transformer::a8(int64_t cols) const {
@@ -238,32 +253,38 @@ kernels::A8 Transformer::a8(int64_t cols) const {
   return rounded;
 }
 
-// The panels of all products are one range, so that one parallel region covers q, k and v, or gate and up.
-void Transformer::multiply(std::initializer_list<Product> products, const float* x, int64_t cols, int64_t tokens) {
+// The panels of all products are one range, so that one parallel region covers q, k and v, or gate
+// and up.
+void Transformer::multiply(std::initializer_list<Product> products, const float* x, int64_t cols,
+                           int64_t tokens) {
   int64_t total = 0;
   for (const Product& p : products) total += p.linear->weight.view().panels();
   pool_.parallel_for(total, [&](int64_t begin, int64_t end) {
     int64_t first = 0;
     for (const Product& p : products) {
       const kernels::PanelMatrix w = p.linear->weight.view();
-      const int64_t from = std::max(begin - first, int64_t{0}), to = std::min(end - first, w.panels());
+      const int64_t from = std::max(begin - first, int64_t{0}),
+                    to = std::min(end - first, w.panels());
       if (from < to) {
         multiply_panels(w, from, to, x, cols, tokens, p.y);
         if (!p.linear->bias.empty())
           for (int64_t t = 0; t < tokens; ++t)
             ops_.add(p.y + t * w.panels() * kernels::kPanelRows + from * kernels::kPanelRows,
-                     p.linear->bias.data() + from * kernels::kPanelRows, (to - from) * kernels::kPanelRows);
+                     p.linear->bias.data() + from * kernels::kPanelRows,
+                     (to - from) * kernels::kPanelRows);
       }
       first += w.panels();
     }
   });
 }
 
-void Transformer::multiply_panels(const kernels::PanelMatrix& w, int64_t begin, int64_t end, const float* x,
-                                  int64_t cols, int64_t tokens, float* y) {
+void Transformer::multiply_panels(const kernels::PanelMatrix& w, int64_t begin, int64_t end,
+                                  const float* x, int64_t cols, int64_t tokens, float* y) {
   const int64_t stride = w.panels() * kernels::kPanelRows;
-  if (rounds_activations(w)) ops_.matmul_a8(w, begin, end, a8(cols), tokens, y, stride);
-  else ops_.matmul_f32(w, begin, end, x, cols, tokens, y, stride);
+  if (rounds_activations(w))
+    ops_.matmul_a8(w, begin, end, a8(cols), tokens, y, stride);
+  else
+    ops_.matmul_f32(w, begin, end, x, cols, tokens, y, stride);
 }
 
 }  // namespace octavo

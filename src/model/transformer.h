@@ -1,5 +1,5 @@
-// The one forward pass of all families, driven by a ModelConfig, over a ragged batch and a paged KV cache.
-// Owns the weights, the cache's memory and the buffers of a step; borrows the thread pool.
+// The one forward pass of all families, driven by a ModelConfig, over a ragged batch and a paged KV
+// cache. Owns the weights, the cache's memory and the buffers of a step; borrows the thread pool.
 #pragma once
 
 #include <memory>
@@ -33,8 +33,9 @@ struct TransformerOptions {
 class Transformer : public Model {
  public:
   // Errors: resource_exhausted, invalid_argument (options that cannot hold).
-  static Result<std::unique_ptr<Transformer>> create(ModelConfig config, ModelWeights weights, const kernels::Ops& ops,
-                                                     ThreadPool& pool, const TransformerOptions& options);
+  static Result<std::unique_ptr<Transformer>> create(ModelConfig config, ModelWeights weights,
+                                                     const kernels::Ops& ops, ThreadPool& pool,
+                                                     const TransformerOptions& options);
 
   const ModelLimits& limits() const override { return limits_; }
   void forward(const ForwardBatch& batch) override;
@@ -45,9 +46,13 @@ class Transformer : public Model {
   size_t activation_bytes() const { return buffers_.bytes(); }
 
  private:
-  Transformer(ModelConfig config, ModelWeights weights, const kernels::Ops& ops, ThreadPool& pool, ComputeType dtype,
-              KvStorage kv)
-      : config_(std::move(config)), weights_(std::move(weights)), ops_(ops), pool_(pool), dtype_(dtype),
+  Transformer(ModelConfig config, ModelWeights weights, const kernels::Ops& ops, ThreadPool& pool,
+              ComputeType dtype, KvStorage kv)
+      : config_(std::move(config)),
+        weights_(std::move(weights)),
+        ops_(ops),
+        pool_(pool),
+        dtype_(dtype),
         kv_(std::move(kv)) {}
 
   // A matrix product of a step: y[row][.] = W x[row].
@@ -64,9 +69,10 @@ class Transformer : public Model {
   void write_kv(const kernels::KvLayer& kv, int64_t row);
   void quantize_row(const float* x, int64_t cols, int64_t row);
   kernels::A8 a8(int64_t cols) const;
-  void multiply(std::initializer_list<Product> products, const float* x, int64_t cols, int64_t tokens);
-  void multiply_panels(const kernels::PanelMatrix& w, int64_t begin, int64_t end, const float* x, int64_t cols,
-                       int64_t tokens, float* y);
+  void multiply(std::initializer_list<Product> products, const float* x, int64_t cols,
+                int64_t tokens);
+  void multiply_panels(const kernels::PanelMatrix& w, int64_t begin, int64_t end, const float* x,
+                       int64_t cols, int64_t tokens, float* y);
 
   ModelConfig config_;
   ModelWeights weights_;
@@ -79,9 +85,9 @@ class Transformer : public Model {
   StepBuffers buffers_;
 
   // Of the current batch.
-  std::vector<int> position_;              // per row
-  std::vector<int32_t> block_;             // per row: block that its K and V go to
-  std::vector<int32_t> tables_;            // block tables of all sequences, end to end
+  std::vector<int> position_;    // per row
+  std::vector<int32_t> block_;   // per row: block that its K and V go to
+  std::vector<int32_t> tables_;  // block tables of all sequences, end to end
   std::vector<kernels::AttentionItem> items_;
 };
 

@@ -5,6 +5,7 @@
 #include <string>
 #include <unordered_set>
 
+#include "formats/quote.h"
 #include "tensor/dequant.h"
 
 namespace octavo {
@@ -17,7 +18,8 @@ class WeightLoader {
 
   Result<kernels::PackedMatrix> matrix(const std::string& name, int64_t rows, int64_t cols) {
     OCTAVO_TRY(const TensorView* tensor, find(name, 2, cols, rows));
-    OCTAVO_TRY(kernels::PackedMatrix packed, kernels::PackedMatrix::allocate(tensor->type, rows, cols));
+    OCTAVO_TRY(kernels::PackedMatrix packed,
+               kernels::PackedMatrix::allocate(tensor->type, rows, cols));
     pool_.parallel_for(packed.view().panels(), [&](int64_t begin, int64_t end) {
       for (int64_t panel = begin; panel < end; ++panel) packed.pack_panel(panel, *tensor);
     });
@@ -47,23 +49,29 @@ class WeightLoader {
   Result<void> check_all_used() const {
     for (const TensorView& tensor : file_.tensors())
       if (!used_.contains(tensor.name) && tensor.name != "rope_freqs.weight")
-        return fail(ErrorCode::unsupported,
-                    fmt::format("{}: tensor '{}' is not part of this architecture as this program knows it",
-                                file_.file(), tensor.name));
+        return fail(
+            ErrorCode::unsupported,
+            fmt::format("{}: tensor {} is not part of this architecture as this program knows it",
+                        file_.file(), quote(tensor.name)));
     return {};
   }
 
  private:
   Result<const TensorView*> find(const std::string& name, int rank, int64_t cols, int64_t rows) {
     const TensorView* tensor = file_.find_tensor(name);
-    if (!tensor) return fail(ErrorCode::corrupt_file, fmt::format("{}: tensor '{}' is missing", file_.file(), name));
-    const bool shape_ok = tensor->cols() == cols && tensor->shape[1] == rows && tensor->shape[2] * tensor->shape[3] == 1;
+    if (!tensor)
+      return fail(ErrorCode::corrupt_file,
+                  fmt::format("{}: tensor '{}' is missing", file_.file(), name));
+    const bool shape_ok = tensor->cols() == cols && tensor->shape[1] == rows &&
+                          tensor->shape[2] * tensor->shape[3] == 1;
     if (!shape_ok)
       return fail(ErrorCode::corrupt_file,
-                  fmt::format("{}: tensor '{}' has shape [{}, {}, {}, {}]; [{}, {}] is expected", file_.file(), name,
-                              tensor->shape[0], tensor->shape[1], tensor->shape[2], tensor->shape[3], cols, rows));
+                  fmt::format("{}: tensor '{}' has shape [{}, {}, {}, {}]; [{}, {}] is expected",
+                              file_.file(), name, tensor->shape[0], tensor->shape[1],
+                              tensor->shape[2], tensor->shape[3], cols, rows));
     if (rank == 1 && info(tensor->type).quantized)
-      return fail(ErrorCode::unsupported, fmt::format("{}: vector '{}' is quantised", file_.file(), name));
+      return fail(ErrorCode::unsupported,
+                  fmt::format("{}: vector '{}' is quantised", file_.file(), name));
     used_.insert(name);
     return tensor;
   }
@@ -82,7 +90,9 @@ class WeightLoader {
 };
 
 Result<LayerWeights> load_layer(WeightLoader& loader, const ModelConfig& c, int index) {
-  const auto name = [index](std::string_view part) { return fmt::format("blk.{}.{}", index, part); };
+  const auto name = [index](std::string_view part) {
+    return fmt::format("blk.{}.{}", index, part);
+  };
   const int64_t q_dim = int64_t{c.num_heads} * c.head_dim;
   const int64_t kv_dim = int64_t{c.num_kv_heads} * c.head_dim;
   const bool bias = c.architecture->qkv_bias;
@@ -93,9 +103,11 @@ Result<LayerWeights> load_layer(WeightLoader& loader, const ModelConfig& c, int 
   OCTAVO_TRY(layer.v, loader.linear(name("attn_v"), kv_dim, c.hidden_size, bias));
   OCTAVO_TRY(layer.o, loader.linear(name("attn_output"), c.hidden_size, q_dim, false));
   OCTAVO_TRY(layer.ffn_norm, loader.vector(name("ffn_norm.weight"), c.hidden_size));
-  OCTAVO_TRY(layer.gate, loader.linear(name("ffn_gate"), c.intermediate_size, c.hidden_size, false));
+  OCTAVO_TRY(layer.gate,
+             loader.linear(name("ffn_gate"), c.intermediate_size, c.hidden_size, false));
   OCTAVO_TRY(layer.up, loader.linear(name("ffn_up"), c.intermediate_size, c.hidden_size, false));
-  OCTAVO_TRY(layer.down, loader.linear(name("ffn_down"), c.hidden_size, c.intermediate_size, false));
+  OCTAVO_TRY(layer.down,
+             loader.linear(name("ffn_down"), c.hidden_size, c.intermediate_size, false));
   return layer;
 }
 
@@ -104,7 +116,8 @@ Result<LayerWeights> load_layer(WeightLoader& loader, const ModelConfig& c, int 
 size_t ModelWeights::bytes() const {
   size_t total = embedding.bytes() + head.bytes();
   for (const LayerWeights& layer : layers)
-    for (const Linear* linear : {&layer.q, &layer.k, &layer.v, &layer.o, &layer.gate, &layer.up, &layer.down})
+    for (const Linear* linear :
+         {&layer.q, &layer.k, &layer.v, &layer.o, &layer.gate, &layer.up, &layer.down})
       total += linear->weight.bytes();
   return total;
 }
@@ -113,7 +126,8 @@ Result<ModelWeights> load_weights(const GgufFile& file, const ModelConfig& confi
                                   const std::function<void(double)>& progress) {
   WeightLoader loader(file, pool, progress);
   ModelWeights weights;
-  OCTAVO_TRY(weights.embedding, loader.matrix("token_embd.weight", config.vocab_size, config.hidden_size));
+  OCTAVO_TRY(weights.embedding,
+             loader.matrix("token_embd.weight", config.vocab_size, config.hidden_size));
   if (!config.tied_head) {
     OCTAVO_TRY(weights.head, loader.matrix("output.weight", config.vocab_size, config.hidden_size));
   }

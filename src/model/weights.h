@@ -1,4 +1,5 @@
-// The weights of a model in memory: matrices as panels, vectors as floats. Made once from a file, then read-only.
+// The weights of a model in memory: matrices as panels, vectors as floats. Made once from a file,
+// then read-only.
 #pragma once
 
 #include <functional>
@@ -34,8 +35,9 @@ struct ModelWeights {
   size_t bytes() const;  // of all panels
 };
 
-// Repacks every tensor, in parallel, and gives the file's pages back as it goes. progress gets 0..1 and may be empty.
-// Errors: corrupt_file (a tensor is missing or misshapen), unsupported (a tensor that the description has no use for).
+// Repacks every tensor, in parallel, and gives the file's pages back as it goes. progress gets 0..1
+// and may be empty. Errors: corrupt_file (a tensor is missing or misshapen), unsupported (a tensor
+// that the description has no use for).
 Result<ModelWeights> load_weights(const GgufFile& file, const ModelConfig& config, ThreadPool& pool,
                                   const std::function<void(double)>& progress);
 

@@ -23,10 +23,12 @@ AlignedBuffer::~AlignedBuffer() {
 Result<AlignedBuffer> AlignedBuffer::allocate(size_t bytes, Use use) {
   AlignedBuffer buffer;
   if (bytes == 0) return buffer;
-  void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED)
-    return fail(ErrorCode::resource_exhausted,
-                fmt::format("the system refused {} bytes of memory; free some or ask for less", bytes));
+    return fail(
+        ErrorCode::resource_exhausted,
+        fmt::format("the system refused {} bytes of memory; free some or ask for less", bytes));
   if (use == Use::sparse) madvise(memory, bytes, MADV_NOHUGEPAGE);
   buffer.data_ = static_cast<uint8_t*>(memory);
   buffer.size_ = bytes;

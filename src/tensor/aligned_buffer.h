@@ -1,4 +1,5 @@
-// Zeroed memory aligned to a cache line (64 bytes), from the system page by page: untouched pages cost nothing.
+// Zeroed memory aligned to a cache line (64 bytes), from the system page by page: untouched pages
+// cost nothing.
 #pragma once
 
 #include <cstddef>
@@ -15,8 +16,8 @@ class AlignedBuffer {
   AlignedBuffer& operator=(AlignedBuffer&& other) noexcept;
   ~AlignedBuffer();
 
-  // sparse: parts of it may never be touched, so no 2 MB page may be given for the first byte in it; the system would
-  // otherwise do so, where it does that for all memory.
+  // sparse: parts of it may never be touched, so no 2 MB page may be given for the first byte in
+  // it; the system would otherwise do so, where it does that for all memory.
   enum class Use { dense, sparse };
 
   // resource_exhausted if the system has no such range. bytes may be 0.

@@ -6,12 +6,12 @@ namespace octavo {
 namespace {
 
 constexpr std::array kInfo = {
-    DTypeInfo{"f32", 1, 4, false},      DTypeInfo{"f16", 1, 2, false},
-    DTypeInfo{"bf16", 1, 2, false},     DTypeInfo{"q4_0", 32, 18, true},
-    DTypeInfo{"q4_1", 32, 20, true},    DTypeInfo{"q5_0", 32, 22, true},
-    DTypeInfo{"q5_1", 32, 24, true},    DTypeInfo{"q8_0", 32, 34, true},
-    DTypeInfo{"q2_k", 256, 84, true},   DTypeInfo{"q3_k", 256, 110, true},
-    DTypeInfo{"q4_k", 256, 144, true},  DTypeInfo{"q5_k", 256, 176, true},
+    DTypeInfo{"f32", 1, 4, false},     DTypeInfo{"f16", 1, 2, false},
+    DTypeInfo{"bf16", 1, 2, false},    DTypeInfo{"q4_0", 32, 18, true},
+    DTypeInfo{"q4_1", 32, 20, true},   DTypeInfo{"q5_0", 32, 22, true},
+    DTypeInfo{"q5_1", 32, 24, true},   DTypeInfo{"q8_0", 32, 34, true},
+    DTypeInfo{"q2_k", 256, 84, true},  DTypeInfo{"q3_k", 256, 110, true},
+    DTypeInfo{"q4_k", 256, 144, true}, DTypeInfo{"q5_k", 256, 176, true},
     DTypeInfo{"q6_k", 256, 210, true},
 };
 

@@ -9,9 +9,19 @@
 namespace octavo {
 
 enum class DType : uint8_t {
-  f32, f16, bf16,
-  q4_0, q4_1, q5_0, q5_1, q8_0,
-  q2_k, q3_k, q4_k, q5_k, q6_k,
+  f32,
+  f16,
+  bf16,
+  q4_0,
+  q4_1,
+  q5_0,
+  q5_1,
+  q8_0,
+  q2_k,
+  q3_k,
+  q4_k,
+  q5_k,
+  q6_k,
 };
 
 struct DTypeInfo {
@@ -25,7 +35,8 @@ const DTypeInfo& info(DType type);
 inline std::string_view name(DType type) { return info(type).name; }
 std::optional<DType> dtype_from_name(std::string_view name);
 
-// Bytes of a row. REQUIRES: elements is a multiple of block_elements and the product fits (checked by loaders).
+// Bytes of a row. REQUIRES: elements is a multiple of block_elements and the product fits (checked
+// by loaders).
 size_t row_bytes(DType type, size_t elements);
 
 }  // namespace octavo

@@ -14,7 +14,8 @@ namespace octavo {
 struct TensorView {
   std::string name;
   DType type = DType::f32;
-  // GGUF order: shape[0] is the contiguous dimension (columns, the input width), shape[1] the rows. Unused dims are 1.
+  // GGUF order: shape[0] is the contiguous dimension (columns, the input width), shape[1] the rows.
+  // Unused dims are 1.
   std::array<int64_t, 4> shape{1, 1, 1, 1};
   int rank = 1;
   std::span<const std::byte> data;  // row_bytes(type, shape[0]) * rows bytes, checked by the loader

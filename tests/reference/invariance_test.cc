@@ -1,5 +1,5 @@
-// I1: a token's logits are the same bits for any chunk size, thread count, block size, neighbours in the batch, and with
-// the cache off.
+// I1: a token's logits are the same bits for any chunk size, thread count, block size, neighbours
+// in the batch, and with the cache off.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -17,7 +17,8 @@ using namespace testing;
 std::vector<TokenId> random_tokens(size_t count, int vocab_size, unsigned seed) {
   std::mt19937 rng(seed);
   std::vector<TokenId> tokens;
-  for (size_t i = 0; i < count; ++i) tokens.push_back(TokenId{static_cast<int>(rng() % static_cast<unsigned>(vocab_size))});
+  for (size_t i = 0; i < count; ++i)
+    tokens.push_back(TokenId{static_cast<int>(rng() % static_cast<unsigned>(vocab_size))});
   return tokens;
 }
 
@@ -39,8 +40,15 @@ std::vector<Setting> settings(TestModelOptions base) {
   add("3 threads", [](auto& o) { o.threads = 3; });
   add("block 16", [](auto& o) { o.block_size = 16; });
   add("block 256", [](auto& o) { o.block_size = 256; });
-  add("no cache", [](auto& o) { o.kv_cache = false; o.chunk = 64; });
-  add("chunk 7, block 16, 3 threads", [](auto& o) { o.chunk = 7; o.block_size = 16; o.threads = 3; });
+  add("no cache", [](auto& o) {
+    o.kv_cache = false;
+    o.chunk = 64;
+  });
+  add("chunk 7, block 16, 3 threads", [](auto& o) {
+    o.chunk = 7;
+    o.block_size = 16;
+    o.threads = 3;
+  });
   return out;
 }
 
@@ -53,7 +61,8 @@ void expect_same_bits(const std::string& path, TestModelOptions base, size_t cou
     const auto actual = other.logits(tokens, positions_of(tokens));
     ASSERT_EQ(actual.size(), expected.size());
     for (size_t i = 0; i < count; ++i)
-      ASSERT_EQ(std::memcmp(actual[i].data(), expected[i].data(), expected[i].size() * sizeof(float)), 0)
+      ASSERT_EQ(
+          std::memcmp(actual[i].data(), expected[i].data(), expected[i].size() * sizeof(float)), 0)
           << path << ", " << setting.what << ", position " << i;
   }
 }
@@ -62,7 +71,8 @@ TEST(Invariance, TinyModels) {
   for (const char* name : {"llama-rope3", "qwen2"})
     for (const char* type : {"F32", "F16", "Q8_0", "Q4_0"})
       for (ComputeType dtype : {ComputeType::automatic, ComputeType::float32})
-        expect_same_bits(test_data("tiny/" + std::string(name) + "/" + name + "-" + type + ".gguf"), {.dtype = dtype}, 150);
+        expect_same_bits(test_data("tiny/" + std::string(name) + "/" + name + "-" + type + ".gguf"),
+                         {.dtype = dtype}, 150);
 }
 
 // Across the border of attention's parts, 256 positions. The reference kernels would take minutes.
@@ -101,8 +111,10 @@ TEST(Invariance, CompanyInTheBatch) {
   std::vector<float> out(3 * static_cast<size_t>(limits.logits_stride));
   model.logits(rows, out.data());
   for (size_t i = 0; i < 3; ++i)
-    EXPECT_EQ(std::memcmp(out.data() + i * static_cast<size_t>(limits.logits_stride), expected[i].data(),
-                          expected[i].size() * sizeof(float)), 0) << "sequence " << i;
+    EXPECT_EQ(std::memcmp(out.data() + i * static_cast<size_t>(limits.logits_stride),
+                          expected[i].data(), expected[i].size() * sizeof(float)),
+              0)
+        << "sequence " << i;
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
-// SmolLM2-135M-Instruct against fp32 values of another implementation, within the tolerances that its int8 (auto) and
-// fp32 activations are owed. Tokens of the reference are fed, so that every position is compared, not only those before
-// the first permitted difference.
+// SmolLM2-135M-Instruct against fp32 values of another implementation, within the tolerances that
+// its int8 (auto) and fp32 activations are owed. Tokens of the reference are fed, so that every
+// position is compared, not only those before the first permitted difference.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -27,7 +27,8 @@ std::vector<Json> lines(const std::string& name) {
 
 struct Tolerance {
   ComputeType dtype;
-  double logit, logit_mean, logit_long;  // each of the top 20; their mean; each, after 500 tokens and more
+  double logit, logit_mean,
+      logit_long;  // each of the top 20; their mean; each, after 500 tokens and more
   double mean_loglik;
   double margin;      // greedy tokens agree where the reference's margin is larger
   double perplexity;  // relative
@@ -37,10 +38,13 @@ constexpr Tolerance kInt8{ComputeType::automatic, 1.5, 0.47, 1.5, 0.07, 0.5, 0.0
 constexpr Tolerance kFloat32{ComputeType::float32, 2e-3, 2e-3, 1e-2, 1e-4, 1e-3, 0.0002};
 
 TestModel load(const Tolerance& t) {
-  return TestModel(smollm2_path(), {.dtype = t.dtype, .kv_cache_dtype = t.dtype == ComputeType::float32 ? DType::f32 : DType::f16});
+  return TestModel(smollm2_path(),
+                   {.dtype = t.dtype,
+                    .kv_cache_dtype = t.dtype == ComputeType::float32 ? DType::f32 : DType::f16});
 }
 
-void check_top(const Json& expected, const std::vector<float>& row, const Tolerance& t, bool is_long, const std::string& where) {
+void check_top(const Json& expected, const std::vector<float>& row, const Tolerance& t,
+               bool is_long, const std::string& where) {
   const std::vector<int> ids = expected["ids"];
   const std::vector<double> logits = expected["logits"];
   double sum = 0;
@@ -49,7 +53,9 @@ void check_top(const Json& expected, const std::vector<float>& row, const Tolera
     sum += difference;
     EXPECT_LE(difference, is_long ? t.logit_long : t.logit) << where << " id " << ids[i];
   }
-  EXPECT_LE(sum / static_cast<double>(ids.size()), std::max(t.logit_mean, is_long ? t.logit_long : 0)) << where;
+  EXPECT_LE(sum / static_cast<double>(ids.size()),
+            std::max(t.logit_mean, is_long ? t.logit_long : 0))
+      << where;
 }
 
 double mean_loglik(const std::vector<std::vector<float>>& rows, const std::vector<int>& ids) {
@@ -69,7 +75,8 @@ void check_logits(const Tolerance& t) {
     const bool is_long = ids.size() >= 500;
     check_top(line["last"], rows.back(), t, is_long, id + " last");
     for (const Json& inner : line["inner"])
-      check_top(inner, rows[inner["pos"].get<size_t>()], t, is_long, id + " " + inner["pos"].dump());
+      check_top(inner, rows[inner["pos"].get<size_t>()], t, is_long,
+                id + " " + inner["pos"].dump());
     EXPECT_NEAR(mean_loglik(rows, ids), line["mean_loglik"].get<double>(), t.mean_loglik) << id;
   }
 }
@@ -89,7 +96,8 @@ void check_greedy(const Tolerance& t) {
     const auto rows = model.logits(tokens, positions);
     for (size_t i = 0; i < out.size(); ++i) {
       if (margin[i] <= t.margin) continue;
-      EXPECT_EQ(argmax_index(rows[i]), out[i]) << line["id"] << " step " << i << " margin " << margin[i];
+      EXPECT_EQ(argmax_index(rows[i]), out[i])
+          << line["id"] << " step " << i << " margin " << margin[i];
       ++compared;
     }
   }
@@ -98,12 +106,14 @@ void check_greedy(const Tolerance& t) {
 
 void check_perplexity(const Tolerance& t, size_t windows) {
   TestModel model = load(t);
-  const Json reference = Json::parse(read_file(test_data("perplexity/smollm2_gpl3_apache2_512.json")));
+  const Json reference =
+      Json::parse(read_file(test_data("perplexity/smollm2_gpl3_apache2_512.json")));
   double nll = 0, expected = 0, predicted = 0;
   for (size_t w = 0; w < windows; ++w) {
     const std::vector<int> ids = reference["windows"][w];
     const auto tokens = token_ids(ids);
-    nll -= mean_loglik(model.logits(tokens, positions_of(tokens)), ids) * static_cast<double>(ids.size() - 1);
+    nll -= mean_loglik(model.logits(tokens, positions_of(tokens)), ids) *
+           static_cast<double>(ids.size() - 1);
     expected += reference["window_nll"][w].get<double>();
     predicted += static_cast<double>(ids.size() - 1);
   }

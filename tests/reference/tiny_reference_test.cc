@@ -1,5 +1,6 @@
-// Tiny random models of each family, in four weight types, against fp32 values of another implementation
-// (tests/data/tiny/NAME/reference.json: full logits after three prompts, 32 greedy tokens with their margins).
+// Tiny random models of each family, in four weight types, against fp32 values of another
+// implementation (tests/data/tiny/NAME/reference.json: full logits after three prompts, 32 greedy
+// tokens with their margins).
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -16,7 +17,8 @@ using namespace testing;
 constexpr const char* kModels[] = {"llama-tied", "llama-untied", "llama-rope3", "qwen2"};
 constexpr const char* kTypes[] = {"F32", "F16", "Q8_0", "Q4_0"};
 
-double tolerance(const std::string& type, bool rounded_activations, const std::vector<float>& expected) {
+double tolerance(const std::string& type, bool rounded_activations,
+                 const std::vector<float>& expected) {
   if (!rounded_activations) return type == "F32" ? 1e-3 : 2e-3;
   double mean = 0, squares = 0;
   for (float x : expected) mean += x / static_cast<double>(expected.size());
@@ -25,7 +27,8 @@ double tolerance(const std::string& type, bool rounded_activations, const std::v
 }
 
 void check(const std::string& name, const std::string& type, ComputeType dtype) {
-  const auto reference = nlohmann::json::parse(read_file(test_data("tiny/" + name + "/reference.json")));
+  const auto reference =
+      nlohmann::json::parse(read_file(test_data("tiny/" + name + "/reference.json")));
   const bool rounded = dtype == ComputeType::automatic && type[0] == 'Q';
   TestModel model(test_data("tiny/" + name + "/" + name + "-" + type + ".gguf"),
                   {.dtype = dtype, .kv_cache_dtype = rounded ? DType::f16 : DType::f32});
@@ -37,16 +40,19 @@ void check(const std::string& name, const std::string& type, ComputeType dtype) 
     ASSERT_EQ(row.size(), logits.size());
     const double limit = tolerance(type, rounded, logits);
     for (size_t k = 0; k < row.size(); ++k)
-      ASSERT_NEAR(row[k], logits[k], limit) << name << " " << type << " prompt " << i << " logit " << k;
+      ASSERT_NEAR(row[k], logits[k], limit)
+          << name << " " << type << " prompt " << i << " logit " << k;
 
-    // Greedy tokens, as far as their margins decide; the reference's own tokens are fed, so that all are looked at.
+    // Greedy tokens, as far as their margins decide; the reference's own tokens are fed, so that
+    // all are looked at.
     const std::vector<int> greedy = expected["greedy"];
     const std::vector<double> margin = expected["margin"];
     const auto prompt = static_cast<int>(tokens.size());
     for (int token : greedy) tokens.push_back(TokenId{token});
     const auto rows = model.logits(tokens, positions_of(tokens));
     for (size_t k = 0; k < greedy.size() && margin[k] > 10 * limit; ++k)
-      EXPECT_EQ(argmax_index(rows[static_cast<size_t>(prompt) - 1 + k]), greedy[k]) << name << " " << type << " " << k;
+      EXPECT_EQ(argmax_index(rows[static_cast<size_t>(prompt) - 1 + k]), greedy[k])
+          << name << " " << type << " " << k;
   }
 }
 

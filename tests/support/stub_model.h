@@ -1,5 +1,5 @@
-// A model without weights: what it says next is a function of the tokens it finds in its blocks, so that a token written
-// to the wrong place, a missed copy or a stale table shows in the answer.
+// A model without weights: what it says next is a function of the tokens it finds in its blocks, so
+// that a token written to the wrong place, a missed copy or a stale table shows in the answer.
 #pragma once
 
 #include <functional>
@@ -16,7 +16,8 @@ class StubModel : public Model {
   // Fills the row of logits (all zero before) after the tokens of the sequence so far.
   using Logits = std::function<void(const std::vector<TokenId>& history, std::span<float> row)>;
 
-  StubModel(int vocab_size, int context_length, int num_blocks, Logits fill, int max_num_batched_tokens = 8)
+  StubModel(int vocab_size, int context_length, int num_blocks, Logits fill,
+            int max_num_batched_tokens = 8)
       : fill_(std::move(fill)), slots_(static_cast<size_t>(num_blocks * 16), TokenId{-1}) {
     limits_ = {.vocab_size = vocab_size,
                .logits_stride = (vocab_size + 15) / 16 * 16 + 16,
@@ -63,7 +64,9 @@ class StubModel : public Model {
   int copies = 0;
 
  private:
-  static size_t at(BlockId block, int in_block) { return static_cast<size_t>(raw(block) * 16 + in_block); }
+  static size_t at(BlockId block, int in_block) {
+    return static_cast<size_t>(raw(block) * 16 + in_block);
+  }
   TokenId& slot(const BatchSequence& s, int position) {
     return slots_[at(s.block_table[static_cast<size_t>(position / 16)], position % 16)];
   }

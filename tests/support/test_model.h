@@ -1,4 +1,5 @@
-// A model file loaded with given settings, and logits out of it, for tests that look below the generator.
+// A model file loaded with given settings, and logits out of it, for tests that look below the
+// generator.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -21,13 +22,14 @@ struct TestModelOptions {
   DType kv_cache_dtype = DType::f16;
   int threads = 2;
   int block_size = 32;
-  int chunk = 512;  // tokens per forward
+  int chunk = 512;       // tokens per forward
   bool kv_cache = true;  // false: every chunk is computed together with everything before it
 };
 
 class TestModel {
  public:
-  TestModel(const std::string& path, TestModelOptions options) : options_(options), pool_(options.threads) {
+  TestModel(const std::string& path, TestModelOptions options)
+      : options_(options), pool_(options.threads) {
     auto file = GgufFile::open(path);
     EXPECT_TRUE(file) << (file ? "" : file.error().message);
     auto config = read_model_config(*file);
@@ -36,13 +38,13 @@ class TestModel {
     EXPECT_TRUE(weights) << (weights ? "" : weights.error().message);
     const int context = config->context_length;
     const int largest = options.kv_cache ? options.chunk : context;
-    auto model = Transformer::create(std::move(*config), std::move(*weights), **kernels::select_isa_from_environment(),
-                                     pool_,
-                                     {.dtype = options.dtype,
-                                      .kv_cache_dtype = options.kv_cache_dtype,
-                                      .block_size = options.block_size,
-                                      .num_blocks = static_cast<int>(blocks_for(context, options.block_size)),
-                                      .max_num_batched_tokens = largest});
+    auto model = Transformer::create(
+        std::move(*config), std::move(*weights), **kernels::select_isa_from_environment(), pool_,
+        {.dtype = options.dtype,
+         .kv_cache_dtype = options.kv_cache_dtype,
+         .block_size = options.block_size,
+         .num_blocks = static_cast<int>(blocks_for(context, options.block_size)),
+         .max_num_batched_tokens = largest});
     EXPECT_TRUE(model) << (model ? "" : model.error().message);
     model_ = std::move(*model);
     // Out of order, so that a position is never by accident where its table says.
@@ -50,14 +52,16 @@ class TestModel {
   }
 
   // Logits after each of the given positions (ascending) of the sequence.
-  std::vector<std::vector<float>> logits(std::span<const TokenId> tokens, const std::vector<int>& positions) {
+  std::vector<std::vector<float>> logits(std::span<const TokenId> tokens,
+                                         const std::vector<int>& positions) {
     std::vector<std::vector<float>> out;
     const auto total = static_cast<int>(tokens.size());
     for (int first = 0; first < total; first += options_.chunk) {
       const int end = std::min(first + options_.chunk, total);
       const int begin = options_.kv_cache ? first : 0;
       const BatchSequence sequence{0, end - begin, begin, table_};
-      model_->forward({tokens.subspan(static_cast<size_t>(begin), static_cast<size_t>(end - begin)), {&sequence, 1}});
+      model_->forward({tokens.subspan(static_cast<size_t>(begin), static_cast<size_t>(end - begin)),
+                       {&sequence, 1}});
       std::vector<int> rows;
       for (int position : positions)
         if (position >= first && position < end) rows.push_back(position - begin);

@@ -1,5 +1,6 @@
-// Every operation as its definition, one value at a time: the oracle for the fast paths, and what runs on a machine
-// that has none of their instructions. It shares no code with them but the panel reader of pack.h.
+// Every operation as its definition, one value at a time: the oracle for the fast paths, and what
+// runs on a machine that has none of their instructions. It shares no code with them but the panel
+// reader of pack.h.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -18,7 +19,8 @@ namespace {
 int32_t a8_value(const A8& x, int64_t i) { return 128 * x.q[i] + x.q_low[i]; }
 
 // The float part of a product with int8 activations follows the fast paths' formula to the bit:
-// acc = fma(d * d_x, integer dot, acc), then acc = fma(m, d_x * sum of q, acc) for types with a minimum.
+// acc = fma(d * d_x, integer dot, acc), then acc = fma(m, d_x * sum of q, acc) for types with a
+// minimum.
 float a8_dot(const PanelMatrix& w, int64_t row, const A8& x, int64_t t) {
   const PanelLayout& l = kPanelLayouts[static_cast<size_t>(w.type)];
   const int parts = l.scales == ScaleKind::k_sub16 || l.scales == ScaleKind::k_sub16_min ? 2 : 1;
@@ -30,7 +32,8 @@ float a8_dot(const PanelMatrix& w, int64_t row, const A8& x, int64_t t) {
     const int64_t at = t * x.cols + b * kBlock;
     for (int part = 0; part < parts; ++part) {
       int32_t dot = 0;
-      for (int i = part * length; i < (part + 1) * length; ++i) dot += block.codes[static_cast<size_t>(i)] * a8_value(x, at + i);
+      for (int i = part * length; i < (part + 1) * length; ++i)
+        dot += block.codes[static_cast<size_t>(i)] * a8_value(x, at + i);
       acc = std::fma(block.d[part] * x.d[t * blocks + b], static_cast<float>(dot), acc);
       const float s = parts == 1 ? x.s[t * blocks + b] : x.s_half[(t * blocks + b) * 2 + part];
       if (block.has_min) acc = std::fma(block.m[part], s, acc);
@@ -39,20 +42,21 @@ float a8_dot(const PanelMatrix& w, int64_t row, const A8& x, int64_t t) {
   return acc;
 }
 
-void matmul_a8(const PanelMatrix& w, int64_t begin, int64_t end, const A8& x, int64_t tokens, float* y,
-               int64_t y_stride) {
+void matmul_a8(const PanelMatrix& w, int64_t begin, int64_t end, const A8& x, int64_t tokens,
+               float* y, int64_t y_stride) {
   for (int64_t row = begin * kPanelRows; row < end * kPanelRows; ++row)
     for (int64_t t = 0; t < tokens; ++t) y[t * y_stride + row] = a8_dot(w, row, x, t);
 }
 
-void matmul_f32(const PanelMatrix& w, int64_t begin, int64_t end, const float* x, int64_t x_stride, int64_t tokens,
-                float* y, int64_t y_stride) {
+void matmul_f32(const PanelMatrix& w, int64_t begin, int64_t end, const float* x, int64_t x_stride,
+                int64_t tokens, float* y, int64_t y_stride) {
   std::vector<float> weights(static_cast<size_t>(w.cols));
   for (int64_t row = begin * kPanelRows; row < end * kPanelRows; ++row) {
     unpack_row(w, row, weights.data());
     for (int64_t t = 0; t < tokens; ++t) {
       float sum = 0;
-      for (int64_t k = 0; k < w.cols; ++k) sum += weights[static_cast<size_t>(k)] * x[t * x_stride + k];
+      for (int64_t k = 0; k < w.cols; ++k)
+        sum += weights[static_cast<size_t>(k)] * x[t * x_stride + k];
       y[t * y_stride + row] = sum;
     }
   }
@@ -126,7 +130,8 @@ void add(float* x, const float* y, int64_t n) {
   for (int64_t i = 0; i < n; ++i) x[i] += y[i];
 }
 
-void rope(float* x, int heads, int head_dim, int half, bool interleaved, const float* cosines, const float* sines) {
+void rope(float* x, int heads, int head_dim, int half, bool interleaved, const float* cosines,
+          const float* sines) {
   for (int h = 0; h < heads; ++h) {
     for (int i = 0; i < half; ++i) {
       float& a = x[h * head_dim + (interleaved ? 2 * i : i)];
@@ -162,16 +167,18 @@ int element(KvType type) { return type == KvType::f32 ? 4 : 2; }
 
 uint8_t* key_at(const KvLayer& kv, int32_t block, int head, int position, int d) {
   const int index = (position / 16 * kv.head_dim + d) * 16 + position % 16;
-  return kv.base + static_cast<size_t>(block) * kv.block_stride + static_cast<size_t>(head) * kv.head_stride +
-         static_cast<size_t>(index * element(kv.type));
+  return kv.base + static_cast<size_t>(block) * kv.block_stride +
+         static_cast<size_t>(head) * kv.head_stride + static_cast<size_t>(index * element(kv.type));
 }
 
 uint8_t* value_at(const KvLayer& kv, int32_t block, int head, int position, int d) {
-  return kv.base + static_cast<size_t>(block) * kv.block_stride + static_cast<size_t>(head) * kv.head_stride +
-         kv.v_offset + static_cast<size_t>((position * kv.head_dim + d) * element(kv.type));
+  return kv.base + static_cast<size_t>(block) * kv.block_stride +
+         static_cast<size_t>(head) * kv.head_stride + kv.v_offset +
+         static_cast<size_t>((position * kv.head_dim + d) * element(kv.type));
 }
 
-void store_kv(const KvLayer& kv, int32_t block, int kv_head, int position, const float* k, const float* v) {
+void store_kv(const KvLayer& kv, int32_t block, int kv_head, int position, const float* k,
+              const float* v) {
   for (int d = 0; d < kv.head_dim; ++d) {
     write_value(kv.type, key_at(kv, block, kv_head, position, d), k[d]);
     write_value(kv.type, value_at(kv, block, kv_head, position, d), v[d]);
@@ -186,8 +193,8 @@ void attend_row(const AttentionItem& item, const float* q, int context, float* o
   for (int j = 0; j < context; ++j) {
     float score = 0;
     for (int d = 0; d < kv.head_dim; ++d)
-      score += q[d] * read_value(kv.type, key_at(kv, item.block_table[j / kv.block_size], item.kv_head,
-                                                 j % kv.block_size, d));
+      score += q[d] * read_value(kv.type, key_at(kv, item.block_table[j / kv.block_size],
+                                                 item.kv_head, j % kv.block_size, d));
     weights[static_cast<size_t>(j)] = score * item.scale;
     maximum = std::max(maximum, score * item.scale);
   }
@@ -206,13 +213,15 @@ void attend_row(const AttentionItem& item, const float* q, int context, float* o
 void attention(const AttentionItem& item) {
   for (int t = 0; t < item.tokens; ++t)
     for (int g = 0; g < item.group; ++g)
-      attend_row(item, item.q + t * item.q_stride + g * item.kv->head_dim, item.first_position + t + 1,
+      attend_row(item, item.q + t * item.q_stride + g * item.kv->head_dim,
+                 item.first_position + t + 1,
                  item.out + t * item.out_stride + g * item.kv->head_dim);
 }
 
 }  // namespace
 
 extern const Ops kOps_ref;
-const Ops kOps_ref = {"ref", matmul_a8, matmul_f32, quantize_a8, rms_norm, silu_mul, add, rope, store_kv, attention};
+const Ops kOps_ref = {"ref",    matmul_a8, matmul_f32, quantize_a8, rms_norm,
+                      silu_mul, add,       rope,       store_kv,    attention};
 
 }  // namespace octavo::kernels

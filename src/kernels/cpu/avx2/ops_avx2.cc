@@ -1,5 +1,6 @@
-// Compiled for avx2 alone: nothing here may be inline and shared with code for other machines, or the linker could keep
-// this copy for them. So: api.h, fixed-size types, intrinsics, and everything else in an unnamed namespace.
+// Compiled for avx2 alone: nothing here may be inline and shared with code for other machines, or
+// the linker could keep this copy for them. So: api.h, fixed-size types, intrinsics, and everything
+// else in an unnamed namespace.
 #include <immintrin.h>
 
 #include "kernels/api.h"
@@ -10,13 +11,18 @@ namespace octavo::kernels {
 namespace {
 
 #include "kernels/cpu/avx2/vec.h"
-#include "kernels/cpu/generic/matmul.inl.h"
+
+// In this order, each using what stands before it.
+
 #include "kernels/cpu/generic/float_ops.inl.h"
+
 #include "kernels/cpu/generic/attention.inl.h"
+#include "kernels/cpu/generic/matmul.inl.h"
 
 }  // namespace
 
 extern const Ops kOps_avx2;
-const Ops kOps_avx2 = {"avx2", matmul_a8, matmul_f32, quantize_a8, rms_norm, silu_mul, add, rope, store_kv, attention};
+const Ops kOps_avx2 = {"avx2",   matmul_a8, matmul_f32, quantize_a8, rms_norm,
+                       silu_mul, add,       rope,       store_kv,    attention};
 
 }  // namespace octavo::kernels

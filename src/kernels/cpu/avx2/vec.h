@@ -1,11 +1,18 @@
-// The vocabulary of cpu/generic/ on AVX2 + FMA + F16C: 16 floats, 16 integers and a 64-byte line, as two halves each.
-// Included once, inside an unnamed namespace.
+// The vocabulary of cpu/generic/ on AVX2 + FMA + F16C: 16 floats, 16 integers and a 64-byte line,
+// as two halves each. Included once, inside an unnamed namespace.
 
-struct Vf { __m256 a, b; };
-struct Vi { __m256i a, b; };
-struct Line { __m256i a, b; };
+struct Vf {
+  __m256 a, b;
+};
+struct Vi {
+  __m256i a, b;
+};
+struct Line {
+  __m256i a, b;
+};
 
-constexpr int kTokenTile = 4;      // 4 tokens x 2 halves of 16-bit sums leave 8 of 16 registers for lines and floats
+constexpr int kTokenTile =
+    4;  // 4 tokens x 2 halves of 16-bit sums leave 8 of 16 registers for lines and floats
 constexpr int kAttentionTile = 4;  // query rows that share one load of K or V
 
 inline Vf vzero() { return {_mm256_setzero_ps(), _mm256_setzero_ps()}; }
@@ -15,8 +22,12 @@ inline void vstore(float* p, Vf x) {
   _mm256_storeu_ps(p, x.a);
   _mm256_storeu_ps(p + 8, x.b);
 }
-inline __m128i load16(const void* p, int i) { return _mm_loadu_si128(static_cast<const __m128i*>(p) + i); }
-inline Vf vload_f16(const void* p) { return {_mm256_cvtph_ps(load16(p, 0)), _mm256_cvtph_ps(load16(p, 1))}; }
+inline __m128i load16(const void* p, int i) {
+  return _mm_loadu_si128(static_cast<const __m128i*>(p) + i);
+}
+inline Vf vload_f16(const void* p) {
+  return {_mm256_cvtph_ps(load16(p, 0)), _mm256_cvtph_ps(load16(p, 1))};
+}
 inline __m256 bf16_half(__m128i x) {
   return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(x), 16));
 }
@@ -28,18 +39,24 @@ inline void vstore_f16(uint16_t* p, Vf x) {
 }
 inline Vf vload_u8(const uint8_t* p) {
   const __m128i x = load16(p, 0);
-  return {_mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(x)), _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_srli_si128(x, 8)))};
+  return {_mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(x)),
+          _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_srli_si128(x, 8)))};
 }
 inline Vf vload_i8(const uint8_t* p) {
   const __m128i x = load16(p, 0);
-  return {_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(x)), _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_srli_si128(x, 8)))};
+  return {_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(x)),
+          _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_srli_si128(x, 8)))};
 }
 inline Vf vadd(Vf x, Vf y) { return {_mm256_add_ps(x.a, y.a), _mm256_add_ps(x.b, y.b)}; }
 inline Vf vsub(Vf x, Vf y) { return {_mm256_sub_ps(x.a, y.a), _mm256_sub_ps(x.b, y.b)}; }
 inline Vf vmul(Vf x, Vf y) { return {_mm256_mul_ps(x.a, y.a), _mm256_mul_ps(x.b, y.b)}; }
 inline Vf vdiv(Vf x, Vf y) { return {_mm256_div_ps(x.a, y.a), _mm256_div_ps(x.b, y.b)}; }
-inline Vf vfma(Vf x, Vf y, Vf z) { return {_mm256_fmadd_ps(x.a, y.a, z.a), _mm256_fmadd_ps(x.b, y.b, z.b)}; }
-inline Vf vmax(Vf x, Vf y) { return {_mm256_max_ps(x.a, y.a), _mm256_max_ps(x.b, y.b)}; }  // y if either is NaN
+inline Vf vfma(Vf x, Vf y, Vf z) {
+  return {_mm256_fmadd_ps(x.a, y.a, z.a), _mm256_fmadd_ps(x.b, y.b, z.b)};
+}
+inline Vf vmax(Vf x, Vf y) {
+  return {_mm256_max_ps(x.a, y.a), _mm256_max_ps(x.b, y.b)};
+}  // y if either is NaN
 inline Vf vmin(Vf x, Vf y) { return {_mm256_min_ps(x.a, y.a), _mm256_min_ps(x.b, y.b)}; }
 
 inline Vi vi_zero() { return {_mm256_setzero_si256(), _mm256_setzero_si256()}; }
@@ -48,11 +65,22 @@ inline Vi vi_and(Vi x, Vi y) { return {_mm256_and_si256(x.a, y.a), _mm256_and_si
 inline Vi vi_max(Vi x, Vi y) { return {_mm256_max_epi32(x.a, y.a), _mm256_max_epi32(x.b, y.b)}; }
 inline Vi vi_add(Vi x, Vi y) { return {_mm256_add_epi32(x.a, y.a), _mm256_add_epi32(x.b, y.b)}; }
 inline Vi vi_sub(Vi x, Vi y) { return {_mm256_sub_epi32(x.a, y.a), _mm256_sub_epi32(x.b, y.b)}; }
-template <int kBits> inline Vi vi_shl(Vi x) { return {_mm256_slli_epi32(x.a, kBits), _mm256_slli_epi32(x.b, kBits)}; }
-template <int kBits> inline Vi vi_shr(Vi x) { return {_mm256_srli_epi32(x.a, kBits), _mm256_srli_epi32(x.b, kBits)}; }
-template <int kBits> inline Vi vi_sar(Vi x) { return {_mm256_srai_epi32(x.a, kBits), _mm256_srai_epi32(x.b, kBits)}; }
+template <int kBits>
+inline Vi vi_shl(Vi x) {
+  return {_mm256_slli_epi32(x.a, kBits), _mm256_slli_epi32(x.b, kBits)};
+}
+template <int kBits>
+inline Vi vi_shr(Vi x) {
+  return {_mm256_srli_epi32(x.a, kBits), _mm256_srli_epi32(x.b, kBits)};
+}
+template <int kBits>
+inline Vi vi_sar(Vi x) {
+  return {_mm256_srai_epi32(x.a, kBits), _mm256_srai_epi32(x.b, kBits)};
+}
 inline Vf vi_to_float(Vi x) { return {_mm256_cvtepi32_ps(x.a), _mm256_cvtepi32_ps(x.b)}; }
-inline Vi v_to_int(Vf x) { return {_mm256_cvtps_epi32(x.a), _mm256_cvtps_epi32(x.b)}; }  // nearest, ties to even
+inline Vi v_to_int(Vf x) {
+  return {_mm256_cvtps_epi32(x.a), _mm256_cvtps_epi32(x.b)};
+}  // nearest, ties to even
 inline Vi v_bits(Vf x) { return {_mm256_castps_si256(x.a), _mm256_castps_si256(x.b)}; }
 inline Vf vi_as_float(Vi x) { return {_mm256_castsi256_ps(x.a), _mm256_castsi256_ps(x.b)}; }
 inline void vi_store(int32_t* p, Vi x) {
@@ -63,7 +91,8 @@ inline void vi_store_i8(int8_t* p, Vi x) {
   // Packing works within 128-bit lanes: the permutation puts the four groups of four back in order.
   const __m256i words = _mm256_packs_epi32(x.a, x.b);
   const __m256i bytes = _mm256_packs_epi16(words, words);
-  const __m256i ordered = _mm256_permutevar8x32_epi32(bytes, _mm256_setr_epi32(0, 4, 1, 5, 0, 4, 1, 5));
+  const __m256i ordered =
+      _mm256_permutevar8x32_epi32(bytes, _mm256_setr_epi32(0, 4, 1, 5, 0, 4, 1, 5));
   _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm256_castsi256_si128(ordered));
 }
 
@@ -75,21 +104,30 @@ inline Line line_and(Line x, int byte) {
   const __m256i mask = _mm256_set1_epi8(static_cast<char>(byte));
   return {_mm256_and_si256(x.a, mask), _mm256_and_si256(x.b, mask)};
 }
-inline Line line_or(Line x, Line y) { return {_mm256_or_si256(x.a, y.a), _mm256_or_si256(x.b, y.b)}; }
+inline Line line_or(Line x, Line y) {
+  return {_mm256_or_si256(x.a, y.a), _mm256_or_si256(x.b, y.b)};
+}
 // Bits move within 16-bit words; the caller masks what crosses a byte.
-template <int kBits> inline Line line_shift(Line x) {
-  if constexpr (kBits > 0) return {_mm256_slli_epi16(x.a, kBits), _mm256_slli_epi16(x.b, kBits)};
-  else if constexpr (kBits < 0) return {_mm256_srli_epi16(x.a, -kBits), _mm256_srli_epi16(x.b, -kBits)};
-  else return x;
+template <int kBits>
+inline Line line_shift(Line x) {
+  if constexpr (kBits > 0)
+    return {_mm256_slli_epi16(x.a, kBits), _mm256_slli_epi16(x.b, kBits)};
+  else if constexpr (kBits < 0)
+    return {_mm256_srli_epi16(x.a, -kBits), _mm256_srli_epi16(x.b, -kBits)};
+  else
+    return x;
 }
 inline Vi line_words(Line x) { return {x.a, x.b}; }
 
 // How many pair sums of |q| <= 127 fit 16 bits: 2 * (2^bits - 1) * 127 each, below 32768 together.
-constexpr int sums_before_widening(int code_bits) { return code_bits <= 4 ? 8 : code_bits == 5 ? 4 : code_bits == 6 ? 2 : 1; }
+constexpr int sums_before_widening(int code_bits) {
+  return code_bits <= 4 ? 8 : code_bits == 5 ? 4 : code_bits == 6 ? 2 : 1;
+}
 
 // Sums of 4 products per row, exact. kCodeBits: bits of an unsigned code, or 8 for signed codes.
 // Pairs are summed in 16 bits and widened to 32 just before they could overflow.
-template <int kCodeBits> struct Dot {
+template <int kCodeBits>
+struct Dot {
   __m256i a16 = _mm256_setzero_si256(), b16 = _mm256_setzero_si256();
   __m256i a32 = _mm256_setzero_si256(), b32 = _mm256_setzero_si256();
 
@@ -99,7 +137,8 @@ template <int kCodeBits> struct Dot {
     else
       return _mm256_maddubs_epi16(codes, q);
   }
-  template <int kLine> inline void add(Line codes, const int8_t* q) {
+  template <int kLine>
+  inline void add(Line codes, const int8_t* q) {
     int32_t four;
     __builtin_memcpy(&four, q, 4);
     const __m256i broadcast = _mm256_set1_epi32(four);
@@ -114,7 +153,8 @@ template <int kCodeBits> struct Dot {
     a16 = b16 = _mm256_setzero_si256();
   }
   inline Vi sum_of_products() {
-    if constexpr (sums_before_widening(kCodeBits) > 4) widen();  // nothing is pending after 4 lines otherwise
+    if constexpr (sums_before_widening(kCodeBits) > 4)
+      widen();  // nothing is pending after 4 lines otherwise
     return {a32, b32};
   }
 

@@ -1,11 +1,18 @@
-// The vocabulary of cpu/generic/ on AVX-512 (F, BW, VL, DQ, VNNI): 16 floats, 16 integers, a 64-byte line.
-// Included once, inside an unnamed namespace.
+// The vocabulary of cpu/generic/ on AVX-512 (F, BW, VL, DQ, VNNI): 16 floats, 16 integers, a
+// 64-byte line. Included once, inside an unnamed namespace.
 
-struct Vf { __m512 v; };
-struct Vi { __m512i v; };
-struct Line { __m512i v; };
+struct Vf {
+  __m512 v;
+};
+struct Vi {
+  __m512i v;
+};
+struct Line {
+  __m512i v;
+};
 
-constexpr int kTokenTile = 8;      // tokens that share one unpacked line: 8 + 8 accumulators of 32 registers
+constexpr int kTokenTile =
+    8;  // tokens that share one unpacked line: 8 + 8 accumulators of 32 registers
 constexpr int kAttentionTile = 8;  // query rows that share one load of K or V
 
 inline Vf vzero() { return {_mm512_setzero_ps()}; }
@@ -24,10 +31,12 @@ inline void vstore_f16(uint16_t* p, Vf a) {
                       _mm512_cvtps_ph(a.v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
 }
 inline Vf vload_u8(const uint8_t* p) {
-  return {_mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))))};
+  return {_mm512_cvtepi32_ps(
+      _mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))))};
 }
 inline Vf vload_i8(const uint8_t* p) {
-  return {_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))))};
+  return {_mm512_cvtepi32_ps(
+      _mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))))};
 }
 inline Vf vadd(Vf a, Vf b) { return {_mm512_add_ps(a.v, b.v)}; }
 inline Vf vsub(Vf a, Vf b) { return {_mm512_sub_ps(a.v, b.v)}; }
@@ -43,9 +52,18 @@ inline Vi vi_and(Vi a, Vi b) { return {_mm512_and_si512(a.v, b.v)}; }
 inline Vi vi_max(Vi a, Vi b) { return {_mm512_max_epi32(a.v, b.v)}; }
 inline Vi vi_add(Vi a, Vi b) { return {_mm512_add_epi32(a.v, b.v)}; }
 inline Vi vi_sub(Vi a, Vi b) { return {_mm512_sub_epi32(a.v, b.v)}; }
-template <int kBits> inline Vi vi_shl(Vi a) { return {_mm512_slli_epi32(a.v, kBits)}; }
-template <int kBits> inline Vi vi_shr(Vi a) { return {_mm512_srli_epi32(a.v, kBits)}; }
-template <int kBits> inline Vi vi_sar(Vi a) { return {_mm512_srai_epi32(a.v, kBits)}; }
+template <int kBits>
+inline Vi vi_shl(Vi a) {
+  return {_mm512_slli_epi32(a.v, kBits)};
+}
+template <int kBits>
+inline Vi vi_shr(Vi a) {
+  return {_mm512_srli_epi32(a.v, kBits)};
+}
+template <int kBits>
+inline Vi vi_sar(Vi a) {
+  return {_mm512_srai_epi32(a.v, kBits)};
+}
 inline Vf vi_to_float(Vi a) { return {_mm512_cvtepi32_ps(a.v)}; }
 inline Vi v_to_int(Vf a) { return {_mm512_cvtps_epi32(a.v)}; }  // nearest, ties to even
 inline Vi v_bits(Vf a) { return {_mm512_castps_si512(a.v)}; }
@@ -56,20 +74,28 @@ inline void vi_store_i8(int8_t* p, Vi a) {
 }
 
 inline Line line_load(const uint8_t* p) { return {_mm512_loadu_si512(p)}; }
-inline Line line_and(Line a, int byte) { return {_mm512_and_si512(a.v, _mm512_set1_epi8(static_cast<char>(byte)))}; }
+inline Line line_and(Line a, int byte) {
+  return {_mm512_and_si512(a.v, _mm512_set1_epi8(static_cast<char>(byte)))};
+}
 inline Line line_or(Line a, Line b) { return {_mm512_or_si512(a.v, b.v)}; }
 // Bits move within 16-bit words; the caller masks what crosses a byte.
-template <int kBits> inline Line line_shift(Line a) {
-  if constexpr (kBits > 0) return {_mm512_slli_epi16(a.v, kBits)};
-  else if constexpr (kBits < 0) return {_mm512_srli_epi16(a.v, -kBits)};
-  else return a;
+template <int kBits>
+inline Line line_shift(Line a) {
+  if constexpr (kBits > 0)
+    return {_mm512_slli_epi16(a.v, kBits)};
+  else if constexpr (kBits < 0)
+    return {_mm512_srli_epi16(a.v, -kBits)};
+  else
+    return a;
 }
 inline Vi line_words(Line a) { return {a.v}; }
 
 // Sums of 4 products per row, exact. kCodeBits: bits of an unsigned code, or 8 for signed codes.
-template <int kCodeBits> struct Dot {
+template <int kCodeBits>
+struct Dot {
   __m512i sum = _mm512_setzero_si512();
-  template <int kLine> inline void add(Line codes, const int8_t* q) {
+  template <int kLine>
+  inline void add(Line codes, const int8_t* q) {
     int32_t four;
     __builtin_memcpy(&four, q, 4);
     if constexpr (kCodeBits == 8) codes.v = _mm512_xor_si512(codes.v, _mm512_set1_epi8(-128));

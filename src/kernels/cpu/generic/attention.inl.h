@@ -1,16 +1,23 @@
-// Attention over the paged cache, written once against the vocabulary of vec.h. See AttentionItem in api.h.
+// Attention over the paged cache, written once against the vocabulary of vec.h. See AttentionItem
+// in api.h.
 //
-// A row is one query head of one token. Each part of 256 positions is computed whole: scores, their maximum,
-// exponentials, weighted values; then it is merged into the row's running result. A score is one chain over the
-// dimensions and a value one chain over the positions, so neither tiles nor block sizes can change a bit.
+// A row is one query head of one token. Each part of 256 positions is computed whole: scores, their
+// maximum, exponentials, weighted values; then it is merged into the row's running result. A score
+// is one chain over the dimensions and a value one chain over the positions, so neither tiles nor
+// block sizes can change a bit.
 
-template <KvType T> inline Vf load_kv(const uint8_t* p) {
-  if constexpr (T == KvType::f32) return vload(reinterpret_cast<const float*>(p));
-  else if constexpr (T == KvType::f16) return vload_f16(p);
-  else return vload_bf16(p);
+template <KvType T>
+inline Vf load_kv(const uint8_t* p) {
+  if constexpr (T == KvType::f32)
+    return vload(reinterpret_cast<const float*>(p));
+  else if constexpr (T == KvType::f16)
+    return vload_f16(p);
+  else
+    return vload_bf16(p);
 }
 
-template <KvType T> constexpr int kElement = T == KvType::f32 ? 4 : 2;
+template <KvType T>
+constexpr int kElement = T == KvType::f32 ? 4 : 2;
 
 struct Rows {  // of one item
   const float* q[kMaxAttentionRows];
@@ -23,13 +30,15 @@ struct Rows {  // of one item
 
 inline const uint8_t* block_head(const AttentionItem& item, int position) {
   const KvLayer& kv = *item.kv;
-  return kv.base + static_cast<size_t>(item.block_table[position / kv.block_size]) * kv.block_stride +
+  return kv.base +
+         static_cast<size_t>(item.block_table[position / kv.block_size]) * kv.block_stride +
          static_cast<size_t>(item.kv_head) * kv.head_stride;
 }
 
 // Scores of rows [r, r + R) for the 16 positions at `keys`, into column `column`.
 template <KvType T, int R>
-inline void score_group(const uint8_t* keys, int head_dim, float scale, Rows& rows, int r, int column) {
+inline void score_group(const uint8_t* keys, int head_dim, float scale, Rows& rows, int r,
+                        int column) {
   Vf acc[R];
   for (int i = 0; i < R; ++i) acc[i] = vzero();
   for (int d = 0; d < head_dim; ++d) {
@@ -40,14 +49,16 @@ inline void score_group(const uint8_t* keys, int head_dim, float scale, Rows& ro
 }
 
 template <KvType T, int R>
-inline void score_rows(const uint8_t* keys, int head_dim, float scale, Rows& rows, int r, int end, int column) {
+inline void score_rows(const uint8_t* keys, int head_dim, float scale, Rows& rows, int r, int end,
+                       int column) {
   for (; r + R <= end; r += R) score_group<T, R>(keys, head_dim, scale, rows, r, column);
   if constexpr (R > 1) score_rows<T, R / 2>(keys, head_dim, scale, rows, r, end, column);
 }
 
 // Dims [d, d + 16) of the weighted values of rows [r, r + R) over positions [start, start + count).
 template <KvType T, int R>
-inline void value_dims(const AttentionItem& item, int start, const Rows& rows, int r, int d, float (*out)[kMaxHeadDim]) {
+inline void value_dims(const AttentionItem& item, int start, const Rows& rows, int r, int d,
+                       float (*out)[kMaxHeadDim]) {
   const KvLayer& kv = *item.kv;
   const int shared = rows.valid[r];  // rows are ordered: later tokens see more
   Vf acc[R];
@@ -110,8 +121,8 @@ inline void merge(Rows& rows, int r, float maximum, float sum, const float* valu
 }
 
 template <KvType T, int R>
-inline void part_values(const AttentionItem& item, int start, Rows& rows, int r, int end, const float* maxima,
-                        const float* sums) {
+inline void part_values(const AttentionItem& item, int start, Rows& rows, int r, int end,
+                        const float* maxima, const float* sums) {
   const int head_dim = item.kv->head_dim;
   for (; r + R <= end; r += R) {
     float values[R][kMaxHeadDim];
@@ -129,7 +140,8 @@ inline void part_values(const AttentionItem& item, int start, Rows& rows, int r,
   if constexpr (R > 1) part_values<T, R / 2>(item, start, rows, r, end, maxima, sums);
 }
 
-template <KvType T> inline void attend(const AttentionItem& item) {
+template <KvType T>
+inline void attend(const AttentionItem& item) {
   const KvLayer& kv = *item.kv;
   const int count = item.tokens * item.group;
   Rows rows;
@@ -148,7 +160,8 @@ template <KvType T> inline void attend(const AttentionItem& item) {
     const int most = rows.valid[count - 1];
     for (int j = 0; j < most; j += 16) {
       const int in_block = (start + j) % kv.block_size;
-      const uint8_t* keys = block_head(item, start + j) + static_cast<int64_t>(in_block) * kv.head_dim * kElement<T>;
+      const uint8_t* keys =
+          block_head(item, start + j) + static_cast<int64_t>(in_block) * kv.head_dim * kElement<T>;
       score_rows<T, kAttentionTile>(keys, kv.head_dim, item.scale, rows, first_row, count, j);
     }
     for (int r = first_row; r < count; ++r) {
@@ -159,20 +172,26 @@ template <KvType T> inline void attend(const AttentionItem& item) {
   }
   for (int r = 0; r < count; ++r) {
     float* out = item.out + r / item.group * item.out_stride + r % item.group * kv.head_dim;
-    for (int d = 0; d < kv.head_dim; d += 16) vstore(out + d, vdiv(vload(rows.values[r] + d), vset(rows.sum[r])));
+    for (int d = 0; d < kv.head_dim; d += 16)
+      vstore(out + d, vdiv(vload(rows.values[r] + d), vset(rows.sum[r])));
   }
 }
 
 void attention(const AttentionItem& item) {
   switch (item.kv->type) {
-    case KvType::f32: return attend<KvType::f32>(item);
-    case KvType::f16: return attend<KvType::f16>(item);
-    case KvType::bf16: return attend<KvType::bf16>(item);
+    case KvType::f32:
+      return attend<KvType::f32>(item);
+    case KvType::f16:
+      return attend<KvType::f16>(item);
+    case KvType::bf16:
+      return attend<KvType::bf16>(item);
   }
 }
 
-// 16 values at a time into the cache's type. bf16 rounds to nearest even, by hand: not every ISA can.
-template <KvType T> inline void round_16(const float* x, void* out) {
+// 16 values at a time into the cache's type. bf16 rounds to nearest even, by hand: not every ISA
+// can.
+template <KvType T>
+inline void round_16(const float* x, void* out) {
   if constexpr (T == KvType::f32) {
     vstore(static_cast<float*>(out), vload(x));
   } else if constexpr (T == KvType::f16) {
@@ -183,9 +202,11 @@ template <KvType T> inline void round_16(const float* x, void* out) {
 }
 
 template <KvType T>
-inline void store_typed(const KvLayer& kv, uint8_t* head, int position, const float* k, const float* v) {
+inline void store_typed(const KvLayer& kv, uint8_t* head, int position, const float* k,
+                        const float* v) {
   constexpr int64_t e = kElement<T>;
-  uint8_t* key = head + (static_cast<int64_t>(position / 16) * kv.head_dim * 16 + position % 16) * e;
+  uint8_t* key =
+      head + (static_cast<int64_t>(position / 16) * kv.head_dim * 16 + position % 16) * e;
   uint8_t* value = head + kv.v_offset + static_cast<int64_t>(position) * kv.head_dim * e;
   for (int d = 0; d < kv.head_dim; d += 16) {
     alignas(64) uint8_t rounded[16 * e];
@@ -195,11 +216,16 @@ inline void store_typed(const KvLayer& kv, uint8_t* head, int position, const fl
   }
 }
 
-void store_kv(const KvLayer& kv, int32_t block, int kv_head, int position, const float* k, const float* v) {
-  uint8_t* head = kv.base + static_cast<size_t>(block) * kv.block_stride + static_cast<size_t>(kv_head) * kv.head_stride;
+void store_kv(const KvLayer& kv, int32_t block, int kv_head, int position, const float* k,
+              const float* v) {
+  uint8_t* head = kv.base + static_cast<size_t>(block) * kv.block_stride +
+                  static_cast<size_t>(kv_head) * kv.head_stride;
   switch (kv.type) {
-    case KvType::f32: return store_typed<KvType::f32>(kv, head, position, k, v);
-    case KvType::f16: return store_typed<KvType::f16>(kv, head, position, k, v);
-    case KvType::bf16: return store_typed<KvType::bf16>(kv, head, position, k, v);
+    case KvType::f32:
+      return store_typed<KvType::f32>(kv, head, position, k, v);
+    case KvType::f16:
+      return store_typed<KvType::f16>(kv, head, position, k, v);
+    case KvType::bf16:
+      return store_typed<KvType::bf16>(kv, head, position, k, v);
   }
 }

@@ -9,8 +9,8 @@ inline float horizontal_sum(Vf x) {
   return sum;
 }
 
-// e^x within 2 ulp for x in [-87, 88], clamped outside: 2^n * polynomial(r), x = n ln 2 + r (Cephes coefficients).
-// NaN stays NaN: the clamps return their second argument when one is NaN.
+// e^x within 2 ulp for x in [-87, 88], clamped outside: 2^n * polynomial(r), x = n ln 2 + r (Cephes
+// coefficients). NaN stays NaN: the clamps return their second argument when one is NaN.
 inline Vf vexp(Vf x) {
   x = vmin(vset(88.3762626647949f), vmax(vset(-87.3365447504f), x));
   const Vi n = v_to_int(vmul(x, vset(1.44269504088896341f)));
@@ -35,7 +35,8 @@ void rms_norm(const float* x, const float* weight, float eps, int64_t n, float* 
   }
   const float mean = horizontal_sum(squares) / static_cast<float>(n);
   const Vf scale = vset(1.0f / __builtin_sqrtf(mean + eps));
-  for (int64_t i = 0; i < n; i += 16) vstore(y + i, vmul(vmul(vload(x + i), scale), vload(weight + i)));
+  for (int64_t i = 0; i < n; i += 16)
+    vstore(y + i, vmul(vmul(vload(x + i), scale), vload(weight + i)));
 }
 
 void silu_mul(const float* gate, const float* up, int64_t n, float* y) {
@@ -65,7 +66,8 @@ inline float largest_magnitude(const float* x) {
   return __builtin_bit_cast(float, largest_lane(vi_max(lo, hi)));
 }
 
-// Rounds 16 values to x * scale = 128 * q + q_low and returns the sum of that; exact, so any order will do.
+// Rounds 16 values to x * scale = 128 * q + q_low and returns the sum of that; exact, so any order
+// will do.
 inline int32_t round_half_block(Vf x, Vf scale, bool wide, int8_t* q, int8_t* q_low) {
   Vi high = v_to_int(vmul(x, scale));
   Vi low = vi_zero();
@@ -82,7 +84,8 @@ inline int32_t round_half_block(Vf x, Vf scale, bool wide, int8_t* q, int8_t* q_
   return sum;
 }
 
-inline void quantize_block(const float* x, float amax, bool wide, const A8& out, int64_t t, int64_t b) {
+inline void quantize_block(const float* x, float amax, bool wide, const A8& out, int64_t t,
+                           int64_t b) {
   const int64_t i = t * (out.cols / kBlock) + b, at = t * out.cols + b * kBlock;
   const bool finite = __builtin_isfinite(amax);
   const float inverse = finite && amax > 0 ? (wide ? 128.0f * kMaxQ : 1.0f * kMaxQ) / amax : 0.0f;
@@ -119,9 +122,12 @@ inline void rotate(float* a, float* b, float c, float s) {
   *b = y * c + x * s;
 }
 
-void rope(float* x, int heads, int head_dim, int half, bool interleaved, const float* cosines, const float* sines) {
+void rope(float* x, int heads, int head_dim, int half, bool interleaved, const float* cosines,
+          const float* sines) {
   for (int h = 0; h < heads; ++h, x += head_dim)
     for (int i = 0; i < half; ++i)
-      if (interleaved) rotate(x + 2 * i, x + 2 * i + 1, cosines[i], sines[i]);
-      else rotate(x + i, x + half + i, cosines[i], sines[i]);
+      if (interleaved)
+        rotate(x + 2 * i, x + 2 * i + 1, cosines[i], sines[i]);
+      else
+        rotate(x + i, x + half + i, cosines[i], sines[i]);
 }

@@ -1,49 +1,62 @@
 // Matrix products over P16 panels, written once against the vocabulary of vec.h.
-// Each output is one chain of float additions over the blocks in ascending order, whatever the tile (I1).
+// Each output is one chain of float additions over the blocks in ascending order, whatever the tile
+// (I1).
 
-template <DType T> constexpr PanelLayout kLayout = kPanelLayouts[static_cast<int>(T)];
+template <DType T>
+constexpr PanelLayout kLayout = kPanelLayouts[static_cast<int>(T)];
 
-template <DType T> constexpr int code_bits() {
+template <DType T>
+constexpr int code_bits() {
   constexpr PanelLayout l = kLayout<T>;
   if (l.plane4 < 0 && l.plane2 < 0) return 8;
   return (l.plane4 >= 0 ? 4 : 0) + (l.plane2 >= 0 ? 2 : 0) + (l.plane1 >= 0 ? 1 : 0);
 }
 
-template <DType T> constexpr bool kHalves = kLayout<T>.scales == ScaleKind::k_sub16 ||
-                                            kLayout<T>.scales == ScaleKind::k_sub16_min;
-template <DType T> constexpr bool kHasMin = kLayout<T>.scales == ScaleKind::d_m ||
-                                            kLayout<T>.scales == ScaleKind::k_sub32 ||
-                                            kLayout<T>.scales == ScaleKind::k_sub16_min;
+template <DType T>
+constexpr bool kHalves =
+    kLayout<T>.scales == ScaleKind::k_sub16 || kLayout<T>.scales == ScaleKind::k_sub16_min;
+template <DType T>
+constexpr bool kHasMin =
+    kLayout<T>.scales == ScaleKind::d_m || kLayout<T>.scales == ScaleKind::k_sub32 ||
+    kLayout<T>.scales == ScaleKind::k_sub16_min;
 
 // Line kLine of a block as codes, one per byte.
-template <DType T, int kLine> inline Line code_line(const uint8_t* block) {
+template <DType T, int kLine>
+inline Line code_line(const uint8_t* block) {
   constexpr PanelLayout l = kLayout<T>;
   if constexpr (code_bits<T>() == 8) {
     return line_load(block + 64 * kLine);
   } else {
     Line codes;
     if constexpr (l.plane4 >= 0)
-      codes = line_and(line_shift<kLine < 4 ? 0 : -4>(line_load(block + l.plane4 + 64 * (kLine % 4))), 15);
+      codes = line_and(
+          line_shift < kLine < 4 ? 0 : -4 > (line_load(block + l.plane4 + 64 * (kLine % 4))), 15);
     if constexpr (l.plane2 >= 0) {
-      const Line two = line_and(line_shift<l.shift2 - 2 * (kLine % 4)>(line_load(block + l.plane2 + 64 * (kLine / 4))),
-                                3 << l.shift2);
-      if constexpr (l.plane4 >= 0) codes = line_or(codes, two);
-      else codes = two;
+      const Line two = line_and(
+          line_shift<l.shift2 - 2 * (kLine % 4)>(line_load(block + l.plane2 + 64 * (kLine / 4))),
+          3 << l.shift2);
+      if constexpr (l.plane4 >= 0)
+        codes = line_or(codes, two);
+      else
+        codes = two;
     }
     if constexpr (l.plane1 >= 0)
-      codes = line_or(codes, line_and(line_shift<l.shift1 - kLine>(line_load(block + l.plane1)), 1 << l.shift1));
+      codes = line_or(codes, line_and(line_shift<l.shift1 - kLine>(line_load(block + l.plane1)),
+                                      1 << l.shift1));
     return codes;
   }
 }
 
-struct Scales {  // of 16 rows: w = d * (c - offset) + m; [1] is the second half of a block where halves differ
+struct Scales {  // of 16 rows: w = d * (c - offset) + m; [1] is the second half of a block where
+                 // halves differ
   Vf d[2];
   Vf m[2];
 };
 
 inline Vf vneg(Vf x) { return vsub(vset(-0.0f), x); }
 
-template <DType T> inline Scales block_scales(const uint8_t* sub, const uint8_t* super) {
+template <DType T>
+inline Scales block_scales(const uint8_t* sub, const uint8_t* super) {
   constexpr ScaleKind kind = kLayout<T>.scales;
   Scales s;
   if constexpr (kind == ScaleKind::d || kind == ScaleKind::d_m) s.d[0] = vload_f16(sub);
@@ -53,7 +66,8 @@ template <DType T> inline Scales block_scales(const uint8_t* sub, const uint8_t*
     s.m[0] = vneg(vmul(vload_f16(super + 32), vload_u8(sub + 16)));
   }
   if constexpr (kind == ScaleKind::k_sub16)
-    for (int half = 0; half < 2; ++half) s.d[half] = vmul(vload_f16(super), vload_i8(sub + 16 * half));
+    for (int half = 0; half < 2; ++half)
+      s.d[half] = vmul(vload_f16(super), vload_i8(sub + 16 * half));
   if constexpr (kind == ScaleKind::k_sub16_min) {
     for (int half = 0; half < 2; ++half) {
       uint8_t low[16], high[16];
@@ -70,7 +84,8 @@ template <DType T> inline Scales block_scales(const uint8_t* sub, const uint8_t*
 
 // Adds lines [kLine, kEnd) of a block to the sums of M tokens.
 template <DType T, int kLine, int kEnd, int M>
-inline void add_lines(const uint8_t* block, const int8_t* q, int64_t q_stride, Dot<code_bits<T>()>* dots) {
+inline void add_lines(const uint8_t* block, const int8_t* q, int64_t q_stride,
+                      Dot<code_bits<T>()>* dots) {
   if constexpr (kLine < kEnd) {
     const Line codes = code_line<T, kLine>(block);
     for (int m = 0; m < M; ++m) dots[m].template add<kLine>(codes, q + m * q_stride + 4 * kLine);
@@ -78,17 +93,21 @@ inline void add_lines(const uint8_t* block, const int8_t* q, int64_t q_stride, D
   }
 }
 
-template <DType T> struct PanelPointers {
+template <DType T>
+struct PanelPointers {
   const uint8_t* codes;
   const uint8_t* sub;
   const uint8_t* super;
   PanelPointers(const uint8_t* panel, int64_t blocks)
-      : codes(panel), sub(panel + blocks * kLayout<T>.code_bytes), super(sub + blocks * kLayout<T>.sub_bytes) {}
+      : codes(panel),
+        sub(panel + blocks * kLayout<T>.code_bytes),
+        super(sub + blocks * kLayout<T>.sub_bytes) {}
 };
 
 // What a block's codes minus their offset, times 128 * q + q_low, sum to, per token.
 template <DType T, int kFirstLine, int kLastLine, int M>
-inline void block_dots(const uint8_t* block, const A8& x, int64_t at, bool wide, const int32_t* q_sums, Vf* out) {
+inline void block_dots(const uint8_t* block, const A8& x, int64_t at, bool wide,
+                       const int32_t* q_sums, Vf* out) {
   using BlockDot = Dot<code_bits<T>()>;
   constexpr int kOffset = kLayout<T>.offset + BlockDot::kBias;
   BlockDot dots[M];
@@ -146,40 +165,54 @@ inline void a8_tile(const uint8_t* panel, const A8& x, int64_t t, float* y, int6
 
 // Tokens in tiles of at most kTokenTile: 8, 8, ..., then 4, 2, 1.
 template <DType T, int M>
-inline void a8_panel(const uint8_t* panel, const A8& x, int64_t t, int64_t tokens, float* y, int64_t y_stride) {
+inline void a8_panel(const uint8_t* panel, const A8& x, int64_t t, int64_t tokens, float* y,
+                     int64_t y_stride) {
   for (; t + M <= tokens; t += M) a8_tile<T, M>(panel, x, t, y, y_stride);
   if constexpr (M > 1) a8_panel<T, M / 2>(panel, x, t, tokens, y, y_stride);
 }
 
 template <DType T>
-void a8_panels(const PanelMatrix& w, int64_t begin, int64_t end, const A8& x, int64_t tokens, float* y,
-               int64_t y_stride) {
+void a8_panels(const PanelMatrix& w, int64_t begin, int64_t end, const A8& x, int64_t tokens,
+               float* y, int64_t y_stride) {
   for (int64_t panel = begin; panel < end; ++panel)
-    a8_panel<T, kTokenTile>(w.data + panel * static_cast<int64_t>(w.panel_bytes), x, 0, tokens, y + panel * kPanelRows,
-                            y_stride);
+    a8_panel<T, kTokenTile>(w.data + panel * static_cast<int64_t>(w.panel_bytes), x, 0, tokens,
+                            y + panel * kPanelRows, y_stride);
 }
 
-void matmul_a8(const PanelMatrix& w, int64_t begin, int64_t end, const A8& x, int64_t tokens, float* y,
-               int64_t y_stride) {
+void matmul_a8(const PanelMatrix& w, int64_t begin, int64_t end, const A8& x, int64_t tokens,
+               float* y, int64_t y_stride) {
   switch (w.type) {
-    case DType::q4_0: return a8_panels<DType::q4_0>(w, begin, end, x, tokens, y, y_stride);
-    case DType::q4_1: return a8_panels<DType::q4_1>(w, begin, end, x, tokens, y, y_stride);
-    case DType::q5_0: return a8_panels<DType::q5_0>(w, begin, end, x, tokens, y, y_stride);
-    case DType::q5_1: return a8_panels<DType::q5_1>(w, begin, end, x, tokens, y, y_stride);
-    case DType::q8_0: return a8_panels<DType::q8_0>(w, begin, end, x, tokens, y, y_stride);
-    case DType::q2_k: return a8_panels<DType::q2_k>(w, begin, end, x, tokens, y, y_stride);
-    case DType::q3_k: return a8_panels<DType::q3_k>(w, begin, end, x, tokens, y, y_stride);
-    case DType::q4_k: return a8_panels<DType::q4_k>(w, begin, end, x, tokens, y, y_stride);
-    case DType::q5_k: return a8_panels<DType::q5_k>(w, begin, end, x, tokens, y, y_stride);
-    case DType::q6_k: return a8_panels<DType::q6_k>(w, begin, end, x, tokens, y, y_stride);
-    default: return;
+    case DType::q4_0:
+      return a8_panels<DType::q4_0>(w, begin, end, x, tokens, y, y_stride);
+    case DType::q4_1:
+      return a8_panels<DType::q4_1>(w, begin, end, x, tokens, y, y_stride);
+    case DType::q5_0:
+      return a8_panels<DType::q5_0>(w, begin, end, x, tokens, y, y_stride);
+    case DType::q5_1:
+      return a8_panels<DType::q5_1>(w, begin, end, x, tokens, y, y_stride);
+    case DType::q8_0:
+      return a8_panels<DType::q8_0>(w, begin, end, x, tokens, y, y_stride);
+    case DType::q2_k:
+      return a8_panels<DType::q2_k>(w, begin, end, x, tokens, y, y_stride);
+    case DType::q3_k:
+      return a8_panels<DType::q3_k>(w, begin, end, x, tokens, y, y_stride);
+    case DType::q4_k:
+      return a8_panels<DType::q4_k>(w, begin, end, x, tokens, y, y_stride);
+    case DType::q5_k:
+      return a8_panels<DType::q5_k>(w, begin, end, x, tokens, y, y_stride);
+    case DType::q6_k:
+      return a8_panels<DType::q6_k>(w, begin, end, x, tokens, y, y_stride);
+    default:
+      return;
   }
 }
 
-// ---- fp32 activations: weights become floats a line at a time, each used by all tokens of the tile.
+// ---- fp32 activations: weights become floats a line at a time, each used by all tokens of the
+// tile.
 
 // Input 4*line + kByte of 16 rows as floats, before scaling.
-template <DType T, int kByte> inline Vf code_floats(Line codes) {
+template <DType T, int kByte>
+inline Vf code_floats(Line codes) {
   if constexpr (code_bits<T>() == 8)
     return vi_to_float(vi_sar<24>(vi_shl<24 - 8 * kByte>(line_words(codes))));
   else
@@ -197,7 +230,8 @@ inline void f32_bytes(Line codes, Vf d, Vf m, const float* x, int64_t x_stride, 
 }
 
 template <DType T, int kLine, int M>
-inline void f32_lines(const uint8_t* block, const Scales& s, const float* x, int64_t x_stride, Vf* acc) {
+inline void f32_lines(const uint8_t* block, const Scales& s, const float* x, int64_t x_stride,
+                      Vf* acc) {
   if constexpr (kLine < 8) {
     constexpr int half = kHalves<T> ? kLine / 4 : 0;
     const Vf m = kHasMin<T> ? s.m[half] : vzero();
@@ -206,14 +240,19 @@ inline void f32_lines(const uint8_t* block, const Scales& s, const float* x, int
   }
 }
 
-template <DType T> inline Vf plain_weights(const uint8_t* at) {
-  if constexpr (T == DType::f32) return vload(reinterpret_cast<const float*>(at));
-  else if constexpr (T == DType::f16) return vload_f16(at);
-  else return vload_bf16(at);
+template <DType T>
+inline Vf plain_weights(const uint8_t* at) {
+  if constexpr (T == DType::f32)
+    return vload(reinterpret_cast<const float*>(at));
+  else if constexpr (T == DType::f16)
+    return vload_f16(at);
+  else
+    return vload_bf16(at);
 }
 
 template <DType T, int M>
-inline void f32_tile(const uint8_t* panel, int64_t cols, const float* x, int64_t x_stride, float* y, int64_t y_stride) {
+inline void f32_tile(const uint8_t* panel, int64_t cols, const float* x, int64_t x_stride, float* y,
+                     int64_t y_stride) {
   constexpr PanelLayout l = kLayout<T>;
   Vf acc[M];
   for (int t = 0; t < M; ++t) acc[t] = vzero();
@@ -234,36 +273,49 @@ inline void f32_tile(const uint8_t* panel, int64_t cols, const float* x, int64_t
 }
 
 template <DType T, int M>
-inline void f32_panel(const uint8_t* panel, int64_t cols, const float* x, int64_t x_stride, int64_t t, int64_t tokens,
-                      float* y, int64_t y_stride) {
+inline void f32_panel(const uint8_t* panel, int64_t cols, const float* x, int64_t x_stride,
+                      int64_t t, int64_t tokens, float* y, int64_t y_stride) {
   for (; t + M <= tokens; t += M)
     f32_tile<T, M>(panel, cols, x + t * x_stride, x_stride, y + t * y_stride, y_stride);
   if constexpr (M > 1) f32_panel<T, M / 2>(panel, cols, x, x_stride, t, tokens, y, y_stride);
 }
 
 template <DType T>
-void f32_panels(const PanelMatrix& w, int64_t begin, int64_t end, const float* x, int64_t x_stride, int64_t tokens,
-                float* y, int64_t y_stride) {
+void f32_panels(const PanelMatrix& w, int64_t begin, int64_t end, const float* x, int64_t x_stride,
+                int64_t tokens, float* y, int64_t y_stride) {
   for (int64_t panel = begin; panel < end; ++panel)
-    f32_panel<T, kTokenTile>(w.data + panel * static_cast<int64_t>(w.panel_bytes), w.cols, x, x_stride, 0, tokens,
-                             y + panel * kPanelRows, y_stride);
+    f32_panel<T, kTokenTile>(w.data + panel * static_cast<int64_t>(w.panel_bytes), w.cols, x,
+                             x_stride, 0, tokens, y + panel * kPanelRows, y_stride);
 }
 
-void matmul_f32(const PanelMatrix& w, int64_t begin, int64_t end, const float* x, int64_t x_stride, int64_t tokens,
-                float* y, int64_t y_stride) {
+void matmul_f32(const PanelMatrix& w, int64_t begin, int64_t end, const float* x, int64_t x_stride,
+                int64_t tokens, float* y, int64_t y_stride) {
   switch (w.type) {
-    case DType::f32: return f32_panels<DType::f32>(w, begin, end, x, x_stride, tokens, y, y_stride);
-    case DType::f16: return f32_panels<DType::f16>(w, begin, end, x, x_stride, tokens, y, y_stride);
-    case DType::bf16: return f32_panels<DType::bf16>(w, begin, end, x, x_stride, tokens, y, y_stride);
-    case DType::q4_0: return f32_panels<DType::q4_0>(w, begin, end, x, x_stride, tokens, y, y_stride);
-    case DType::q4_1: return f32_panels<DType::q4_1>(w, begin, end, x, x_stride, tokens, y, y_stride);
-    case DType::q5_0: return f32_panels<DType::q5_0>(w, begin, end, x, x_stride, tokens, y, y_stride);
-    case DType::q5_1: return f32_panels<DType::q5_1>(w, begin, end, x, x_stride, tokens, y, y_stride);
-    case DType::q8_0: return f32_panels<DType::q8_0>(w, begin, end, x, x_stride, tokens, y, y_stride);
-    case DType::q2_k: return f32_panels<DType::q2_k>(w, begin, end, x, x_stride, tokens, y, y_stride);
-    case DType::q3_k: return f32_panels<DType::q3_k>(w, begin, end, x, x_stride, tokens, y, y_stride);
-    case DType::q4_k: return f32_panels<DType::q4_k>(w, begin, end, x, x_stride, tokens, y, y_stride);
-    case DType::q5_k: return f32_panels<DType::q5_k>(w, begin, end, x, x_stride, tokens, y, y_stride);
-    case DType::q6_k: return f32_panels<DType::q6_k>(w, begin, end, x, x_stride, tokens, y, y_stride);
+    case DType::f32:
+      return f32_panels<DType::f32>(w, begin, end, x, x_stride, tokens, y, y_stride);
+    case DType::f16:
+      return f32_panels<DType::f16>(w, begin, end, x, x_stride, tokens, y, y_stride);
+    case DType::bf16:
+      return f32_panels<DType::bf16>(w, begin, end, x, x_stride, tokens, y, y_stride);
+    case DType::q4_0:
+      return f32_panels<DType::q4_0>(w, begin, end, x, x_stride, tokens, y, y_stride);
+    case DType::q4_1:
+      return f32_panels<DType::q4_1>(w, begin, end, x, x_stride, tokens, y, y_stride);
+    case DType::q5_0:
+      return f32_panels<DType::q5_0>(w, begin, end, x, x_stride, tokens, y, y_stride);
+    case DType::q5_1:
+      return f32_panels<DType::q5_1>(w, begin, end, x, x_stride, tokens, y, y_stride);
+    case DType::q8_0:
+      return f32_panels<DType::q8_0>(w, begin, end, x, x_stride, tokens, y, y_stride);
+    case DType::q2_k:
+      return f32_panels<DType::q2_k>(w, begin, end, x, x_stride, tokens, y, y_stride);
+    case DType::q3_k:
+      return f32_panels<DType::q3_k>(w, begin, end, x, x_stride, tokens, y, y_stride);
+    case DType::q4_k:
+      return f32_panels<DType::q4_k>(w, begin, end, x, x_stride, tokens, y, y_stride);
+    case DType::q5_k:
+      return f32_panels<DType::q5_k>(w, begin, end, x, x_stride, tokens, y, y_stride);
+    case DType::q6_k:
+      return f32_panels<DType::q6_k>(w, begin, end, x, x_stride, tokens, y, y_stride);
   }
 }

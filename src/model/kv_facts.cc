@@ -1,0 +1,86 @@
+#include "model/kv_facts.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+namespace octavo {
+namespace {
+
+// Families whose files give a window but not which layers have it: every N-th layer sees
+// everything.
+struct WindowPattern {
+  std::string_view family;
+  uint32_t every;
+};
+constexpr std::array kPatterns = {WindowPattern{"gemma2", 2}, WindowPattern{"gemma3", 6}};
+
+constexpr uint64_t kMaxCount = 1 << 22;
+
+class Reader {
+ public:
+  Reader(const GgufFile& file, std::string family) : file_(file), family_(std::move(family)) {}
+
+  std::string key(std::string_view name) const { return fmt::format("{}.{}", family_, name); }
+
+  Result<std::optional<int>> find(std::string_view name) const {
+    const GgufEntry* entry = file_.find(key(name));
+    if (!entry) return std::nullopt;
+    if (entry->type == GgufType::array)
+      return file_.error(*entry, "differs from layer to layer, which is not supported",
+                         ErrorCode::unsupported);
+    OCTAVO_TRY(const uint64_t value, file_.get_u64(entry->key));
+    if (value < 1 || value > kMaxCount) return file_.error(*entry, fmt::format("is {}", value));
+    return static_cast<int>(value);
+  }
+
+  Result<int> get(std::string_view name) const {
+    OCTAVO_TRY(const std::optional<int> value, find(name));
+    if (value) return *value;
+    return fail(ErrorCode::corrupt_file,
+                fmt::format("{}: key '{}' is missing", file_.file(), key(name)));
+  }
+
+ private:
+  const GgufFile& file_;
+  std::string family_;
+};
+
+Result<std::vector<int>> read_windows(const Reader& reader, const std::string& family, int layers) {
+  OCTAVO_TRY(const std::optional<int> window, reader.find("attention.sliding_window"));
+  if (!window) return std::vector<int>{};
+  OCTAVO_TRY(std::optional<int> every, reader.find("attention.sliding_window_pattern"));
+  const auto known = std::find_if(kPatterns.begin(), kPatterns.end(),
+                                  [&](const auto& p) { return p.family == family; });
+  if (!every && known != kPatterns.end()) every = static_cast<int>(known->every);
+  std::vector<int> windows;
+  for (int i = 0; i < layers; ++i) windows.push_back(every && (i + 1) % *every == 0 ? 0 : *window);
+  return windows;
+}
+
+}  // namespace
+
+Result<KvFacts> read_kv_facts(const GgufFile& file) {
+  OCTAVO_TRY(const std::string_view family, file.get_string("general.architecture"));
+  KvFacts facts{.family = std::string(family), .shape = {}, .context_length = {}};
+  const Reader reader(file, facts.family);
+  OCTAVO_TRY(facts.shape.num_layers, reader.get("block_count"));
+  OCTAVO_TRY(facts.shape.num_heads, reader.get("attention.head_count"));
+  OCTAVO_TRY(const auto kv_heads, reader.find("attention.head_count_kv"));
+  facts.shape.num_kv_heads = kv_heads.value_or(facts.shape.num_heads);
+  OCTAVO_TRY(const int hidden, reader.get("embedding_length"));
+  OCTAVO_TRY(const auto key_length, reader.find("attention.key_length"));
+  OCTAVO_TRY(const auto value_length, reader.find("attention.value_length"));
+  facts.shape.head_dim = key_length.value_or(hidden / facts.shape.num_heads);
+  if (value_length.value_or(facts.shape.head_dim) != facts.shape.head_dim)
+    return fail(ErrorCode::unsupported,
+                fmt::format("{}: keys of {} and values of {} dims are not supported", file.file(),
+                            facts.shape.head_dim, *value_length));
+  OCTAVO_TRY(facts.shape.windows, read_windows(reader, facts.family, facts.shape.num_layers));
+  OCTAVO_TRY(const auto context, reader.find("context_length"));
+  if (context) facts.context_length = *context;
+  return facts;
+}
+
+}  // namespace octavo
