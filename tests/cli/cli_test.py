@@ -364,6 +364,19 @@ class Generate(Case):
         self.assertIn(b"[cancelled]", error)
 
 
+class Memory(Case):
+    def test_weights_are_held_once(self):
+        # 64 tokens of cache and the buffers of one step come to a few MB, well inside the bound.
+        pid = os.posix_spawn(BINARY, [BINARY, "generate", SMOLLM2, "--prompt", "Once", "--max-tokens", "4"],
+                             environment({"OCTAVO_THREADS": "2"}),
+                             file_actions=[(os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0)])
+        _, status, usage = os.wait4(pid, 0)
+        self.assertEqual(0, status)
+        file_kb = self.json("inspect", SMOLLM2)["file_bytes"] / 1024
+        if b"san_init" not in Path(BINARY).read_bytes():  # sanitizers keep shadow memory of their own
+            self.assertLess(usage.ru_maxrss, 1.3 * file_kb)
+
+
 class OnATerminal(Case):
     def start(self, *args):
         """The program with a pseudo-terminal for all three streams."""
