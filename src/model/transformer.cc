@@ -68,9 +68,11 @@ Result<std::unique_ptr<Transformer>> Transformer::create(ModelConfig config, Mod
 
 void Transformer::forward(const ForwardBatch& batch) {
   const auto tokens = static_cast<int64_t>(batch.tokens.size());
+  if (profile_) profile_->start();
   embed(batch);
   plan_positions(batch);
   plan_attention(batch);
+  lap(StepPart::plan);
   for (int i = 0; i < config_.num_layers; ++i) {
     const LayerWeights& layer = weights_.layers[static_cast<size_t>(i)];
     attention_block(layer, kv_.layer(i), tokens);
@@ -156,11 +158,14 @@ void Transformer::attention_block(const LayerWeights& layer, const kernels::KvLa
       quantize_row(normed, hidden, t);
     }
   });
+  lap(StepPart::norm);
   multiply({{&layer.q, buffers_.q}, {&layer.k, buffers_.k}, {&layer.v, buffers_.v}},
            buffers_.normed, hidden, tokens);
+  lap(StepPart::qkv);
   pool_.parallel_for(tokens, [&](int64_t begin, int64_t end) {
     for (int64_t t = begin; t < end; ++t) write_kv(kv, t);
   });
+  lap(StepPart::rope_kv);
   pool_.parallel_for(static_cast<int64_t>(items_.size()), [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       kernels::AttentionItem item = items_[static_cast<size_t>(i)];
@@ -168,10 +173,13 @@ void Transformer::attention_block(const LayerWeights& layer, const kernels::KvLa
       ops_.attention(item);
     }
   });
+  lap(StepPart::attention);
   pool_.parallel_for(tokens, [&](int64_t begin, int64_t end) {
     for (int64_t t = begin; t < end; ++t) quantize_row(buffers_.attended + t * q_dim, q_dim, t);
   });
+  lap(StepPart::norm);
   multiply({{&layer.o, buffers_.projected}}, buffers_.attended, q_dim, tokens);
+  lap(StepPart::o);
 }
 
 // Rotates a row's q and k to its position and stores k and v.
@@ -205,8 +213,10 @@ void Transformer::ffn_block(const LayerWeights& layer, int64_t tokens) {
       quantize_row(normed, hidden, t);
     }
   });
+  lap(StepPart::norm);
   multiply({{&layer.gate, buffers_.gate}, {&layer.up, buffers_.up}}, buffers_.normed, hidden,
            tokens);
+  lap(StepPart::gate_up);
   pool_.parallel_for(tokens, [&](int64_t begin, int64_t end) {
     for (int64_t t = begin; t < end; ++t) {
       float* gate = buffers_.gate + t * inner;
@@ -214,14 +224,18 @@ void Transformer::ffn_block(const LayerWeights& layer, int64_t tokens) {
       quantize_row(gate, inner, t);
     }
   });
+  lap(StepPart::activation);
   multiply({{&layer.down, buffers_.projected}}, buffers_.gate, inner, tokens);
+  lap(StepPart::down);
   pool_.parallel_for(tokens, [&](int64_t begin, int64_t end) {
     ops_.add(buffers_.residual + begin * hidden, buffers_.projected + begin * hidden,
              (end - begin) * hidden);
   });
+  lap(StepPart::norm);
 }
 
 void Transformer::logits(std::span<const int> rows, float* out) {
+  if (profile_) profile_->start();
   const int64_t hidden = config_.hidden_size;
   for (size_t i = 0; i < rows.size(); ++i) {
     float* normed = buffers_.normed + static_cast<int64_t>(i) * hidden;
@@ -234,6 +248,7 @@ void Transformer::logits(std::span<const int> rows, float* out) {
     multiply_panels(head, begin, end, buffers_.normed, hidden, static_cast<int64_t>(rows.size()),
                     out);
   });
+  lap(StepPart::head);
 }
 
 bool Transformer::rounds_activations(const kernels::PanelMatrix& w) const {

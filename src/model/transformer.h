@@ -12,6 +12,7 @@
 #include "model/model.h"
 #include "model/model_config.h"
 #include "model/step_buffers.h"
+#include "model/step_profile.h"
 #include "model/weights.h"
 
 namespace octavo {
@@ -42,6 +43,10 @@ class Transformer : public Model {
   void logits(std::span<const int> rows, float* out) override;
   void copy_block(BlockId from, BlockId to) override { kv_.copy_block(from, to); }
 
+  // Times every following step into *profile, which must outlive its use; nullptr: no timing.
+  void set_profile(StepProfile* profile) { profile_ = profile; }
+  const ModelWeights& weights() const { return weights_; }
+
   size_t kv_bytes() const { return kv_.bytes(); }
   size_t activation_bytes() const { return buffers_.bytes(); }
 
@@ -60,6 +65,9 @@ class Transformer : public Model {
     const Linear* linear;
     float* y;
   };
+  void lap(StepPart part) {
+    if (profile_) profile_->lap(part);
+  }
   bool rounds_activations(const kernels::PanelMatrix& w) const;
   void embed(const ForwardBatch& batch);
   void plan_positions(const ForwardBatch& batch);
@@ -83,6 +91,7 @@ class Transformer : public Model {
   ModelLimits limits_;
   std::vector<float> frequencies_;  // of the rotary pairs
   StepBuffers buffers_;
+  StepProfile* profile_ = nullptr;
 
   // Of the current batch.
   std::vector<int> position_;    // per row

@@ -125,9 +125,18 @@ inline void block_dots(const uint8_t* block, const A8& x, int64_t at, bool wide,
   }
 }
 
+// Few tokens: the weights come from memory, faster than the hardware's own prefetcher asks for them, since a panel is
+// several short streams. Each block fetches the same block of the next panel.
+constexpr int kPrefetchTokens = 2;
+
+template <DType T> inline void prefetch_next_panel(const uint8_t* block, const uint8_t* sub, int64_t panel_bytes) {
+  for (int i = 0; i < kLayout<T>.code_bytes; i += 64) __builtin_prefetch(block + panel_bytes + i);
+  __builtin_prefetch(sub + panel_bytes);
+}
+
 // One panel times tokens [t, t + M).
 template <DType T, int M>
-inline void a8_tile(const uint8_t* panel, const A8& x, int64_t t, float* y, int64_t y_stride) {
+inline void a8_tile(const uint8_t* panel, int64_t panel_bytes, const A8& x, int64_t t, float* y, int64_t y_stride) {
   constexpr PanelLayout l = kLayout<T>;
   constexpr int kParts = kHalves<T> ? 2 : 1;
   const int64_t blocks = x.cols / kBlock;
@@ -137,6 +146,7 @@ inline void a8_tile(const uint8_t* panel, const A8& x, int64_t t, float* y, int6
   for (int64_t b = 0; b < blocks; ++b) {
     const uint8_t* block = p.codes + b * l.code_bytes;
     const Scales s = block_scales<T>(p.sub + b * l.sub_bytes, p.super + b / 8 * l.super_bytes);
+    if constexpr (M <= kPrefetchTokens) prefetch_next_panel<T>(block, p.sub + b * l.sub_bytes, panel_bytes);
     const int64_t at = t * x.cols + b * kBlock;
     int32_t q_sums[kParts][M];
     Vf dots[kParts][M];
@@ -165,17 +175,17 @@ inline void a8_tile(const uint8_t* panel, const A8& x, int64_t t, float* y, int6
 
 // Tokens in tiles of at most kTokenTile: 8, 8, ..., then 4, 2, 1.
 template <DType T, int M>
-inline void a8_panel(const uint8_t* panel, const A8& x, int64_t t, int64_t tokens, float* y,
+inline void a8_panel(const uint8_t* panel, int64_t panel_bytes, const A8& x, int64_t t, int64_t tokens, float* y,
                      int64_t y_stride) {
-  for (; t + M <= tokens; t += M) a8_tile<T, M>(panel, x, t, y, y_stride);
-  if constexpr (M > 1) a8_panel<T, M / 2>(panel, x, t, tokens, y, y_stride);
+  for (; t + M <= tokens; t += M) a8_tile<T, M>(panel, panel_bytes, x, t, y, y_stride);
+  if constexpr (M > 1) a8_panel<T, M / 2>(panel, panel_bytes, x, t, tokens, y, y_stride);
 }
 
 template <DType T>
 void a8_panels(const PanelMatrix& w, int64_t begin, int64_t end, const A8& x, int64_t tokens,
                float* y, int64_t y_stride) {
   for (int64_t panel = begin; panel < end; ++panel)
-    a8_panel<T, kTokenTile>(w.data + panel * static_cast<int64_t>(w.panel_bytes), x, 0, tokens,
+    a8_panel<T, kTokenTile>(w.data + panel * static_cast<int64_t>(w.panel_bytes), static_cast<int64_t>(w.panel_bytes), x, 0, tokens,
                             y + panel * kPanelRows, y_stride);
 }
 
