@@ -14,6 +14,7 @@ struct Line {
 constexpr int kTokenTile =
     4;  // 4 tokens x 2 halves of 16-bit sums leave 8 of 16 registers for lines and floats
 constexpr int kAttentionTile = 4;  // query rows that share one load of K or V
+constexpr int kAttentionSpan = 1;  // 4 rows x 2 halves of sums are half of the registers already
 
 inline Vf vzero() { return {_mm256_setzero_ps(), _mm256_setzero_ps()}; }
 inline Vf vset(float x) { return {_mm256_set1_ps(x), _mm256_set1_ps(x)}; }

@@ -35,52 +35,68 @@ inline const uint8_t* block_head(const AttentionItem& item, int position) {
          static_cast<size_t>(item.kv_head) * kv.head_stride;
 }
 
-// Scores of rows [r, r + R) for the 16 positions at `keys`, into column `column`.
-template <KvType T, int R>
-inline void score_group(const uint8_t* keys, int head_dim, float scale, Rows& rows, int r,
-                        int column) {
-  Vf acc[R];
-  for (int i = 0; i < R; ++i) acc[i] = vzero();
+// Scores of rows [r, r + R) for G groups of 16 positions, into columns from `column` on.
+template <KvType T, int R, int G>
+inline void score_groups(const uint8_t* const* keys, int head_dim, float scale, Rows& rows, int r, int column) {
+  Vf acc[G][R];
+  for (int g = 0; g < G; ++g)
+    for (int i = 0; i < R; ++i) acc[g][i] = vzero();
   for (int d = 0; d < head_dim; ++d) {
-    const Vf k = load_kv<T>(keys + d * 16 * kElement<T>);
-    for (int i = 0; i < R; ++i) acc[i] = vfma(k, vset(rows.q[r + i][d]), acc[i]);
+    Vf k[G];
+    for (int g = 0; g < G; ++g) k[g] = load_kv<T>(keys[g] + d * 16 * kElement<T>);
+    for (int i = 0; i < R; ++i) {
+      const Vf q = vset(rows.q[r + i][d]);
+      for (int g = 0; g < G; ++g) acc[g][i] = vfma(k[g], q, acc[g][i]);
+    }
   }
-  for (int i = 0; i < R; ++i) vstore(rows.scores[r + i] + column, vmul(acc[i], vset(scale)));
+  for (int g = 0; g < G; ++g)
+    for (int i = 0; i < R; ++i) vstore(rows.scores[r + i] + column + 16 * g, vmul(acc[g][i], vset(scale)));
 }
 
-template <KvType T, int R>
-inline void score_rows(const uint8_t* keys, int head_dim, float scale, Rows& rows, int r, int end,
-                       int column) {
-  for (; r + R <= end; r += R) score_group<T, R>(keys, head_dim, scale, rows, r, column);
-  if constexpr (R > 1) score_rows<T, R / 2>(keys, head_dim, scale, rows, r, end, column);
+// All rows from r on: as many as a tile holds, then the rest in one tile of their own.
+template <KvType T, int R, int G>
+inline void score_rows(const uint8_t* const* keys, int head_dim, float scale, Rows& rows, int r, int end, int column) {
+  for (; r + R <= end; r += R) score_groups<T, R, G>(keys, head_dim, scale, rows, r, column);
+  if constexpr (R > 1) score_rows<T, R - 1, G>(keys, head_dim, scale, rows, r, end, column);
 }
 
-// Dims [d, d + 16) of the weighted values of rows [r, r + R) over positions [start, start + count).
-template <KvType T, int R>
-inline void value_dims(const AttentionItem& item, int start, const Rows& rows, int r, int d,
-                       float (*out)[kMaxHeadDim]) {
+template <KvType T, int G>
+inline void score_positions(const AttentionItem& item, int position, Rows& rows, int r, int end, int column) {
+  const KvLayer& kv = *item.kv;
+  const uint8_t* keys[G];
+  for (int g = 0; g < G; ++g) {
+    const int p = position + 16 * g;
+    keys[g] = block_head(item, p) + static_cast<int64_t>(p % kv.block_size) * kv.head_dim * kElement<T>;
+  }
+  score_rows<T, kAttentionTile, G>(keys, kv.head_dim, item.scale, rows, r, end, column);
+}
+
+// Dims [d, d + 16 V) of the weighted values of rows [r, r + R) over the part that begins at `start`.
+template <KvType T, int R, int V>
+inline void value_dims(const AttentionItem& item, int start, const Rows& rows, int r, int d, float (*out)[kMaxHeadDim]) {
   const KvLayer& kv = *item.kv;
   const int shared = rows.valid[r];  // rows are ordered: later tokens see more
-  Vf acc[R];
-  for (int i = 0; i < R; ++i) acc[i] = vzero();
   const int most = rows.valid[r + R - 1];
+  const int64_t stride = static_cast<int64_t>(kv.head_dim) * kElement<T>;
+  Vf acc[V][R];
+  for (int v = 0; v < V; ++v)
+    for (int i = 0; i < R; ++i) acc[v][i] = vzero();
   for (int first = 0; first < most; first += kv.block_size) {
-    const uint8_t* v = block_head(item, start + first) + kv.v_offset + d * kElement<T>;
-    const int64_t stride = static_cast<int64_t>(kv.head_dim) * kElement<T>;
-    const int end = first + kv.block_size;
-    int j = first;
-    for (; j < end && j < shared; ++j, v += stride) {
-      const Vf x = load_kv<T>(v);
-      for (int i = 0; i < R; ++i) acc[i] = vfma(x, vset(rows.scores[r + i][j]), acc[i]);
-    }
-    // Positions only the later rows see; what lies behind a row's end is never touched by it.
-    for (; j < end && j < most; ++j, v += stride) {
-      const Vf x = load_kv<T>(v);
-      for (int i = 0; i < R; ++i)
-        if (j < rows.valid[r + i]) acc[i] = vfma(x, vset(rows.scores[r + i][j]), acc[i]);
+    const uint8_t* values = block_head(item, start + first) + kv.v_offset + d * kElement<T>;
+    const int end = first + kv.block_size < most ? first + kv.block_size : most;
+    for (int j = first; j < end; ++j, values += stride) {
+      Vf x[V];
+      for (int v = 0; v < V; ++v) x[v] = load_kv<T>(values + 16 * v * kElement<T>);
+      for (int i = 0; i < R; ++i) {
+        // Positions that only later rows see: what lies behind a row's end is never touched by it.
+        if (j >= shared && j >= rows.valid[r + i]) continue;
+        const Vf p = vset(rows.scores[r + i][j]);
+        for (int v = 0; v < V; ++v) acc[v][i] = vfma(x[v], p, acc[v][i]);
+      }
     }
   }
-  for (int i = 0; i < R; ++i) vstore(out[i] + d, acc[i]);
+  for (int v = 0; v < V; ++v)
+    for (int i = 0; i < R; ++i) vstore(out[i] + d + 16 * v, acc[v][i]);
 }
 
 // Scores become exponentials; returns their sum.
@@ -126,7 +142,10 @@ inline void part_values(const AttentionItem& item, int start, Rows& rows, int r,
   const int head_dim = item.kv->head_dim;
   for (; r + R <= end; r += R) {
     float values[R][kMaxHeadDim];
-    for (int d = 0; d < head_dim; d += 16) value_dims<T, R>(item, start, rows, r, d, values);
+    constexpr int V = R <= kAttentionTile / 2 ? 2 * kAttentionSpan : kAttentionSpan;
+    int d = 0;
+    for (; d + 16 * V <= head_dim; d += 16 * V) value_dims<T, R, V>(item, start, rows, r, d, values);
+    for (; d < head_dim; d += 16) value_dims<T, R, 1>(item, start, rows, r, d, values);
     for (int i = 0; i < R; ++i) {
       if (start > 0) {
         merge(rows, r + i, maxima[r + i], sums[r + i], values[i], head_dim);
@@ -134,10 +153,10 @@ inline void part_values(const AttentionItem& item, int start, Rows& rows, int r,
       }
       rows.maximum[r + i] = maxima[r + i];
       rows.sum[r + i] = sums[r + i];
-      for (int d = 0; d < head_dim; d += 16) vstore(rows.values[r + i] + d, vload(values[i] + d));
+      for (d = 0; d < head_dim; d += 16) vstore(rows.values[r + i] + d, vload(values[i] + d));
     }
   }
-  if constexpr (R > 1) part_values<T, R / 2>(item, start, rows, r, end, maxima, sums);
+  if constexpr (R > 1) part_values<T, R - 1>(item, start, rows, r, end, maxima, sums);
 }
 
 template <KvType T>
@@ -158,12 +177,10 @@ inline void attend(const AttentionItem& item) {
       if (left <= 0) first_row = r + 1;
     }
     const int most = rows.valid[count - 1];
-    for (int j = 0; j < most; j += 16) {
-      const int in_block = (start + j) % kv.block_size;
-      const uint8_t* keys =
-          block_head(item, start + j) + static_cast<int64_t>(in_block) * kv.head_dim * kElement<T>;
-      score_rows<T, kAttentionTile>(keys, kv.head_dim, item.scale, rows, first_row, count, j);
-    }
+    int j = 0;
+    for (; j + 16 * (kAttentionSpan - 1) < most; j += 16 * kAttentionSpan)
+      score_positions<T, kAttentionSpan>(item, start + j, rows, first_row, count, j);
+    for (; j < most; j += 16) score_positions<T, 1>(item, start + j, rows, first_row, count, j);
     for (int r = first_row; r < count; ++r) {
       maxima[r] = largest(rows.scores[r], rows.valid[r]);
       sums[r] = exponentials(rows.scores[r], rows.valid[r], maxima[r]);
