@@ -29,20 +29,25 @@ struct PanelMatrix {
   int64_t panels() const { return (rows + kPanelRows - 1) / kPanelRows; }
 };
 
-// Activations rounded per 32 inputs ("A8"), one row per token, scales and sums apart: x = d * (128
-// * q + q_low). q alone is int8 rounding. The few blocks of a row that hold its largest values,
-// whose rounding would hurt most, are "wide": they use q_low as well, 7 more bits
-// (docs/adr/0002-wide-blocks.md). Elsewhere q_low is zero.
+// Activations rounded per 32 inputs ("A8"), scales and sums apart: x = d * (128 * q + q_low).
+// q alone is int8 rounding. The few blocks of a row that hold its largest values, whose rounding
+// would hurt most, are "wide": they use q_low as well, 7 more bits (docs/adr/0002-wide-blocks.md).
+// Elsewhere q_low is zero.
+//
+// Eight tokens lie side by side, so that a kernel working on them needs one pointer per array:
+// block b of token t is number i = (t / 8 * blocks + b) * 8 + t % 8. Arrays hold a multiple of
+// eight tokens.
 struct A8 {
-  int8_t* q;      // [tokens][cols]           -127..127
-  int8_t* q_low;  // [tokens][cols]           -64..63
-  uint8_t* wide;  // [tokens][cols / 32]      1: the block is wide
-  float* d;       // [tokens][cols / 32]      scale; NaN if any x is not finite
-  float* s;       // [tokens][cols / 32]      d * sum of 128 * q + q_low over the block
-  float* s_half;  // [tokens][cols / 16]      the same over halves of 16
-  int32_t* sum;   // [tokens][cols / 16]      sum of 128 * q + q_low over halves of 16
+  int8_t* q;      // [i][32]  -127..127
+  int8_t* q_low;  // [i][32]  -64..63
+  uint8_t* wide;  // [i]      1: the block is wide
+  float* d;       // [i]      scale; NaN if any x is not finite
+  float* s;       // [i]      d * sum of 128 * q + q_low over the block
+  float* s_half;  // [i][2]   the same over halves of 16
+  int32_t* sum;   // [i][2]   sum of 128 * q + q_low over halves of 16
   int64_t cols;   // multiple of 32
 };
+constexpr int kA8Tokens = 8;
 
 // A block is wide if the square of its largest |x| is more than this times the mean of those
 // squares over the row.

@@ -170,8 +170,8 @@ TEST(QuantizeA8, EqualsRef) {
       EXPECT_EQ(a.d[i], b.d[i]) << i;
     }
     if (start > 0) continue;
-    EXPECT_TRUE(std::isnan(a.d[4]));  // a NaN cannot hide behind rounding
-    EXPECT_TRUE(std::isnan(a.d[5]));  // nor an infinity
+    EXPECT_TRUE(std::isnan(a.d[4 * kA8Tokens]));  // a NaN cannot hide behind rounding
+    EXPECT_TRUE(std::isnan(a.d[5 * kA8Tokens]));  // nor an infinity
   }
 }
 

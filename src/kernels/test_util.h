@@ -90,7 +90,7 @@ inline std::vector<float> random_floats(size_t n, unsigned seed) {
 // Owns what an A8 points to.
 struct A8Buffer {
   A8Buffer(int64_t tokens, int64_t cols)
-      : q(static_cast<size_t>(tokens * cols)),
+      : q(static_cast<size_t>((tokens + 7) / 8 * 8 * cols)),
         q_low(q.size()),
         wide(q.size() / 32),
         d(q.size() / 32),

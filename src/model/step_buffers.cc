@@ -30,14 +30,14 @@ size_t carve(StepBuffers& b, const StepShape& s, uint8_t* base) {
   for (float** key : {&b.k, &b.v}) c.take(*key, n * s.kv_dim);
   for (float** inner : {&b.gate, &b.up}) c.take(*inner, n * s.intermediate);
   for (float** angle : {&b.cosines, &b.sines}) c.take(*angle, n * s.rope_pairs);
-  const int64_t widest = std::max({s.hidden, s.q_dim, s.intermediate});
-  c.take(b.rounded.q, n * widest);
-  c.take(b.rounded.q_low, n * widest);
-  c.take(b.rounded.wide, n * widest / 32 + n);
-  c.take(b.rounded.d, n * widest / 32 + n);
-  c.take(b.rounded.s, n * widest / 32 + n);
-  c.take(b.rounded.s_half, n * widest / 16);
-  c.take(b.rounded.sum, n * widest / 16);
+  // Whole blocks of 32 in whole groups of tokens, for the widest input.
+  const int64_t blocks = (std::max({s.hidden, s.q_dim, s.intermediate}) + 31) / 32 *
+                         ((n + kernels::kA8Tokens - 1) / kernels::kA8Tokens * kernels::kA8Tokens);
+  for (int8_t** q : {&b.rounded.q, &b.rounded.q_low}) c.take(*q, 32 * blocks);
+  c.take(b.rounded.wide, blocks);
+  for (float** scale : {&b.rounded.d, &b.rounded.s}) c.take(*scale, blocks);
+  c.take(b.rounded.s_half, 2 * blocks);
+  c.take(b.rounded.sum, 2 * blocks);
   return c.used();
 }
 

@@ -29,7 +29,7 @@ struct StepBuffers {
   float* up = nullptr;         // [tokens][intermediate]
   float* cosines = nullptr;    // [tokens][rope_pairs]
   float* sines = nullptr;      // [tokens][rope_pairs]
-  kernels::A8 rounded{};       // [tokens][the widest input]; cols is set by the user of the moment
+  kernels::A8 rounded{};       // of the widest input; cols is set by the user of the moment
 
   size_t bytes() const { return memory.size(); }
   AlignedBuffer memory;

@@ -1,4 +1,5 @@
-// Where the time of forward passes goes, by kind of work. Filled by Transformer when it is given one.
+// Where the time of forward passes goes, by kind of work. Filled by Transformer when it is given
+// one.
 #pragma once
 
 #include <array>
@@ -8,16 +9,16 @@
 namespace octavo {
 
 enum class StepPart : uint8_t {
-  plan,       // embedding rows, positions, attention items
-  norm,       // norms, residual additions, rounding of activations
-  qkv,        // products
-  rope_kv,    // rotation, writing K and V
+  plan,     // embedding rows, positions, attention items
+  norm,     // norms, residual additions, rounding of activations
+  qkv,      // products
+  rope_kv,  // rotation, writing K and V
   attention,
   o,
   gate_up,
   activation,  // silu(gate) * up, rounding
   down,
-  head,        // final norm and output head
+  head,  // final norm and output head
 };
 inline constexpr std::array<std::string_view, 10> kStepPartNames = {
     "plan", "norm", "qkv", "rope_kv", "attention", "o", "gate_up", "activation", "down", "head"};

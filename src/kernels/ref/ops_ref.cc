@@ -16,6 +16,10 @@
 namespace octavo::kernels {
 namespace {
 
+int64_t a8_index(const A8& x, int64_t t, int64_t b) {
+  return (t / kA8Tokens * (x.cols / kBlock) + b) * kA8Tokens + t % kA8Tokens;
+}
+
 int32_t a8_value(const A8& x, int64_t i) { return 128 * x.q[i] + x.q_low[i]; }
 
 // The float part of a product with int8 activations follows the fast paths' formula to the bit:
@@ -29,13 +33,13 @@ float a8_dot(const PanelMatrix& w, int64_t row, const A8& x, int64_t t) {
   float acc = 0;
   for (int64_t b = 0; b < blocks; ++b) {
     const RowBlock block = read_row_block(w, row, b);
-    const int64_t at = t * x.cols + b * kBlock;
+    const int64_t index = a8_index(x, t, b);
     for (int part = 0; part < parts; ++part) {
       int32_t dot = 0;
       for (int i = part * length; i < (part + 1) * length; ++i)
-        dot += block.codes[static_cast<size_t>(i)] * a8_value(x, at + i);
-      acc = std::fma(block.d[part] * x.d[t * blocks + b], static_cast<float>(dot), acc);
-      const float s = parts == 1 ? x.s[t * blocks + b] : x.s_half[(t * blocks + b) * 2 + part];
+        dot += block.codes[static_cast<size_t>(i)] * a8_value(x, index * kBlock + i);
+      acc = std::fma(block.d[part] * x.d[index], static_cast<float>(dot), acc);
+      const float s = parts == 1 ? x.s[index] : x.s_half[2 * index + part];
       if (block.has_min) acc = std::fma(block.m[part], s, acc);
     }
   }
@@ -81,13 +85,13 @@ int32_t round_value(float scaled, bool wide, int8_t& q, int8_t& q_low) {
 }
 
 void quantize_block(const float* x, float amax, bool wide, const A8& out, int64_t t, int64_t b) {
-  const int64_t i = t * (out.cols / kBlock) + b;
+  const int64_t i = a8_index(out, t, b);
   const bool finite = std::isfinite(amax);
   const float inverse = amax > 0 ? (wide ? 128.0f : 1.0f) * kMaxQ / amax : 0.0f;
   const float scale = finite && std::isfinite(inverse) ? inverse : 0.0f;
   int32_t sums[2] = {0, 0};
   for (int k = 0; k < kBlock; ++k) {
-    const int64_t at = t * out.cols + b * kBlock + k;
+    const int64_t at = i * kBlock + k;
     sums[k / 16] += round_value(finite ? x[k] * scale : 0.0f, wide, out.q[at], out.q_low[at]);
   }
   const float d = finite ? amax / (128.0f * kMaxQ) : std::numeric_limits<float>::quiet_NaN();

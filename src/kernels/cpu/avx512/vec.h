@@ -14,7 +14,8 @@ struct Line {
 constexpr int kTokenTile =
     8;  // tokens that share one unpacked line: 8 + 8 accumulators of 32 registers
 constexpr int kAttentionTile = 8;  // query rows that share one load of K or V
-constexpr int kAttentionSpan = 2;  // loads of K or V that share one broadcast of a row's q or weight: 16 sums
+constexpr int kAttentionSpan =
+    2;  // loads of K or V that share one broadcast of a row's q or weight: 16 sums
 
 inline Vf vzero() { return {_mm512_setzero_ps()}; }
 inline Vf vset(float x) { return {_mm512_set1_ps(x)}; }

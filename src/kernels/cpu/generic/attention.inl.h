@@ -37,7 +37,8 @@ inline const uint8_t* block_head(const AttentionItem& item, int position) {
 
 // Scores of rows [r, r + R) for G groups of 16 positions, into columns from `column` on.
 template <KvType T, int R, int G>
-inline void score_groups(const uint8_t* const* keys, int head_dim, float scale, Rows& rows, int r, int column) {
+inline void score_groups(const uint8_t* const* keys, int head_dim, float scale, Rows& rows, int r,
+                         int column) {
   Vf acc[G][R];
   for (int g = 0; g < G; ++g)
     for (int i = 0; i < R; ++i) acc[g][i] = vzero();
@@ -50,30 +51,36 @@ inline void score_groups(const uint8_t* const* keys, int head_dim, float scale, 
     }
   }
   for (int g = 0; g < G; ++g)
-    for (int i = 0; i < R; ++i) vstore(rows.scores[r + i] + column + 16 * g, vmul(acc[g][i], vset(scale)));
+    for (int i = 0; i < R; ++i)
+      vstore(rows.scores[r + i] + column + 16 * g, vmul(acc[g][i], vset(scale)));
 }
 
 // All rows from r on: as many as a tile holds, then the rest in one tile of their own.
 template <KvType T, int R, int G>
-inline void score_rows(const uint8_t* const* keys, int head_dim, float scale, Rows& rows, int r, int end, int column) {
+inline void score_rows(const uint8_t* const* keys, int head_dim, float scale, Rows& rows, int r,
+                       int end, int column) {
   for (; r + R <= end; r += R) score_groups<T, R, G>(keys, head_dim, scale, rows, r, column);
   if constexpr (R > 1) score_rows<T, R - 1, G>(keys, head_dim, scale, rows, r, end, column);
 }
 
 template <KvType T, int G>
-inline void score_positions(const AttentionItem& item, int position, Rows& rows, int r, int end, int column) {
+inline void score_positions(const AttentionItem& item, int position, Rows& rows, int r, int end,
+                            int column) {
   const KvLayer& kv = *item.kv;
   const uint8_t* keys[G];
   for (int g = 0; g < G; ++g) {
     const int p = position + 16 * g;
-    keys[g] = block_head(item, p) + static_cast<int64_t>(p % kv.block_size) * kv.head_dim * kElement<T>;
+    keys[g] =
+        block_head(item, p) + static_cast<int64_t>(p % kv.block_size) * kv.head_dim * kElement<T>;
   }
   score_rows<T, kAttentionTile, G>(keys, kv.head_dim, item.scale, rows, r, end, column);
 }
 
-// Dims [d, d + 16 V) of the weighted values of rows [r, r + R) over the part that begins at `start`.
+// Dims [d, d + 16 V) of the weighted values of rows [r, r + R) over the part that begins at
+// `start`.
 template <KvType T, int R, int V>
-inline void value_dims(const AttentionItem& item, int start, const Rows& rows, int r, int d, float (*out)[kMaxHeadDim]) {
+inline void value_dims(const AttentionItem& item, int start, const Rows& rows, int r, int d,
+                       float (*out)[kMaxHeadDim]) {
   const KvLayer& kv = *item.kv;
   const int shared = rows.valid[r];  // rows are ordered: later tokens see more
   const int most = rows.valid[r + R - 1];
@@ -144,7 +151,8 @@ inline void part_values(const AttentionItem& item, int start, Rows& rows, int r,
     float values[R][kMaxHeadDim];
     constexpr int V = R <= kAttentionTile / 2 ? 2 * kAttentionSpan : kAttentionSpan;
     int d = 0;
-    for (; d + 16 * V <= head_dim; d += 16 * V) value_dims<T, R, V>(item, start, rows, r, d, values);
+    for (; d + 16 * V <= head_dim; d += 16 * V)
+      value_dims<T, R, V>(item, start, rows, r, d, values);
     for (; d < head_dim; d += 16) value_dims<T, R, 1>(item, start, rows, r, d, values);
     for (int i = 0; i < R; ++i) {
       if (start > 0) {

@@ -84,9 +84,13 @@ inline int32_t round_half_block(Vf x, Vf scale, bool wide, int8_t* q, int8_t* q_
   return sum;
 }
 
+inline int64_t a8_index(const A8& x, int64_t t, int64_t b) {
+  return (t / kA8Tokens * (x.cols / kBlock) + b) * kA8Tokens + t % kA8Tokens;
+}
+
 inline void quantize_block(const float* x, float amax, bool wide, const A8& out, int64_t t,
                            int64_t b) {
-  const int64_t i = t * (out.cols / kBlock) + b, at = t * out.cols + b * kBlock;
+  const int64_t i = a8_index(out, t, b), at = i * kBlock;
   const bool finite = __builtin_isfinite(amax);
   const float inverse = finite && amax > 0 ? (wide ? 128.0f * kMaxQ : 1.0f * kMaxQ) / amax : 0.0f;
   const Vf scale = vset(__builtin_isfinite(inverse) ? inverse : 0.0f);
@@ -105,15 +109,17 @@ inline void quantize_block(const float* x, float amax, bool wide, const A8& out,
 
 void quantize_a8(const float* x, const A8& out, int64_t t) {
   const int64_t blocks = out.cols / kBlock;
-  float* amax = out.d + t * blocks;  // until the block's scale takes its place
   float squares = 0;
   for (int64_t b = 0; b < blocks; ++b) {
-    amax[b] = largest_magnitude(x + b * kBlock);
-    squares += amax[b] * amax[b];
+    const float amax = largest_magnitude(x + b * kBlock);
+    out.d[a8_index(out, t, b)] = amax;  // until the block's scale takes its place
+    squares += amax * amax;
   }
   const float limit = squares * (kWideThreshold / static_cast<float>(blocks));
-  for (int64_t b = 0; b < blocks; ++b)
-    quantize_block(x + b * kBlock, amax[b], amax[b] * amax[b] > limit, out, t, b);
+  for (int64_t b = 0; b < blocks; ++b) {
+    const float amax = out.d[a8_index(out, t, b)];
+    quantize_block(x + b * kBlock, amax, amax * amax > limit, out, t, b);
+  }
 }
 
 inline void rotate(float* a, float* b, float c, float s) {

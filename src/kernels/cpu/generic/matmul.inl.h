@@ -84,12 +84,11 @@ inline Scales block_scales(const uint8_t* sub, const uint8_t* super) {
 
 // Adds lines [kLine, kEnd) of a block to the sums of M tokens.
 template <DType T, int kLine, int kEnd, int M>
-inline void add_lines(const uint8_t* block, const int8_t* q, int64_t q_stride,
-                      Dot<code_bits<T>()>* dots) {
+inline void add_lines(const uint8_t* block, const int8_t* q, Dot<code_bits<T>()>* dots) {
   if constexpr (kLine < kEnd) {
     const Line codes = code_line<T, kLine>(block);
-    for (int m = 0; m < M; ++m) dots[m].template add<kLine>(codes, q + m * q_stride + 4 * kLine);
-    add_lines<T, kLine + 1, kEnd, M>(block, q, q_stride, dots);
+    for (int m = 0; m < M; ++m) dots[m].template add<kLine>(codes, q + m * kBlock + 4 * kLine);
+    add_lines<T, kLine + 1, kEnd, M>(block, q, dots);
   }
 }
 
@@ -112,11 +111,11 @@ inline void block_dots(const uint8_t* block, const A8& x, int64_t at, bool wide,
   constexpr int kOffset = kLayout<T>.offset + BlockDot::kBias;
   BlockDot dots[M];
   Vi sums[M];
-  add_lines<T, kFirstLine, kLastLine, M>(block, x.q + at, x.cols, dots);
+  add_lines<T, kFirstLine, kLastLine, M>(block, x.q + at, dots);
   for (int m = 0; m < M; ++m) sums[m] = vi_shl<7>(dots[m].sum_of_products());
   if (wide) {
     BlockDot low[M];
-    add_lines<T, kFirstLine, kLastLine, M>(block, x.q_low + at, x.cols, low);
+    add_lines<T, kFirstLine, kLastLine, M>(block, x.q_low + at, low);
     for (int m = 0; m < M; ++m) sums[m] = vi_add(sums[m], low[m].sum_of_products());
   }
   for (int m = 0; m < M; ++m) {
@@ -125,47 +124,53 @@ inline void block_dots(const uint8_t* block, const A8& x, int64_t at, bool wide,
   }
 }
 
-// Few tokens: the weights come from memory, faster than the hardware's own prefetcher asks for them, since a panel is
-// several short streams. Each block fetches the same block of the next panel.
+// Few tokens: the weights come from memory, faster than the hardware's own prefetcher asks for
+// them, since a panel is several short streams. Each block fetches the same block of the next
+// panel.
 constexpr int kPrefetchTokens = 2;
 
-template <DType T> inline void prefetch_next_panel(const uint8_t* block, const uint8_t* sub, int64_t panel_bytes) {
+template <DType T>
+inline void prefetch_next_panel(const uint8_t* block, const uint8_t* sub, int64_t panel_bytes) {
   for (int i = 0; i < kLayout<T>.code_bytes; i += 64) __builtin_prefetch(block + panel_bytes + i);
   __builtin_prefetch(sub + panel_bytes);
 }
 
-// One panel times tokens [t, t + M).
+// One panel times tokens [t, t + M), which lie in one group of kA8Tokens.
 template <DType T, int M>
-inline void a8_tile(const uint8_t* panel, int64_t panel_bytes, const A8& x, int64_t t, float* y, int64_t y_stride) {
+inline void a8_tile(const uint8_t* panel, int64_t panel_bytes, const A8& x, int64_t t, float* y,
+                    int64_t y_stride) {
   constexpr PanelLayout l = kLayout<T>;
   constexpr int kParts = kHalves<T> ? 2 : 1;
   const int64_t blocks = x.cols / kBlock;
   const PanelPointers<T> p(panel, blocks);
+  const int64_t first = t / kA8Tokens * blocks * kA8Tokens + t % kA8Tokens;
   Vf acc[M];
   for (int m = 0; m < M; ++m) acc[m] = vzero();
   for (int64_t b = 0; b < blocks; ++b) {
     const uint8_t* block = p.codes + b * l.code_bytes;
     const Scales s = block_scales<T>(p.sub + b * l.sub_bytes, p.super + b / 8 * l.super_bytes);
-    if constexpr (M <= kPrefetchTokens) prefetch_next_panel<T>(block, p.sub + b * l.sub_bytes, panel_bytes);
-    const int64_t at = t * x.cols + b * kBlock;
+    if constexpr (M <= kPrefetchTokens)
+      prefetch_next_panel<T>(block, p.sub + b * l.sub_bytes, panel_bytes);
+    const int64_t i = first + b * kA8Tokens, at = i * kBlock;
     int32_t q_sums[kParts][M];
     Vf dots[kParts][M];
-    // A token whose own block is not wide adds zeros here: the same integers as without.
-    unsigned wide = 0;
     for (int m = 0; m < M; ++m) {
-      const int64_t i = (t + m) * blocks + b;
-      wide |= x.wide[i];
-      q_sums[0][m] = kHalves<T> ? x.sum[2 * i] : x.sum[2 * i] + x.sum[2 * i + 1];
-      if constexpr (kHalves<T>) q_sums[1][m] = x.sum[2 * i + 1];
+      const int32_t* halves = x.sum + 2 * (i + m);
+      q_sums[0][m] = kHalves<T> ? halves[0] : halves[0] + halves[1];
+      if constexpr (kHalves<T>) q_sums[1][m] = halves[1];
     }
-    block_dots<T, 0, kHalves<T> ? 4 : 8, M>(block, x, at, wide != 0, q_sums[0], dots[0]);
-    if constexpr (kHalves<T>) block_dots<T, 4, 8, M>(block, x, at, wide != 0, q_sums[1], dots[1]);
+    // A token whose own block is not wide adds zeros: the same integers as without the second pass.
+    uint8_t wide[M];
+    __builtin_memcpy(wide, x.wide + i, M);
+    bool any_wide = false;
+    for (int m = 0; m < M; ++m) any_wide |= wide[m] != 0;
+    block_dots<T, 0, kHalves<T> ? 4 : 8, M>(block, x, at, any_wide, q_sums[0], dots[0]);
+    if constexpr (kHalves<T>) block_dots<T, 4, 8, M>(block, x, at, any_wide, q_sums[1], dots[1]);
     for (int m = 0; m < M; ++m) {
-      const int64_t i = (t + m) * blocks + b;
-      const Vf d = vset(x.d[i]);
+      const Vf d = vset(x.d[i + m]);
       for (int part = 0; part < kParts; ++part) {
         acc[m] = vfma(vmul(s.d[part], d), dots[part][m], acc[m]);
-        const float q_total = kHalves<T> ? x.s_half[2 * i + part] : x.s[i];
+        const float q_total = kHalves<T> ? x.s_half[2 * (i + m) + part] : x.s[i + m];
         if constexpr (kHasMin<T>) acc[m] = vfma(s.m[part], vset(q_total), acc[m]);
       }
     }
@@ -175,8 +180,8 @@ inline void a8_tile(const uint8_t* panel, int64_t panel_bytes, const A8& x, int6
 
 // Tokens in tiles of at most kTokenTile: 8, 8, ..., then 4, 2, 1.
 template <DType T, int M>
-inline void a8_panel(const uint8_t* panel, int64_t panel_bytes, const A8& x, int64_t t, int64_t tokens, float* y,
-                     int64_t y_stride) {
+inline void a8_panel(const uint8_t* panel, int64_t panel_bytes, const A8& x, int64_t t,
+                     int64_t tokens, float* y, int64_t y_stride) {
   for (; t + M <= tokens; t += M) a8_tile<T, M>(panel, panel_bytes, x, t, y, y_stride);
   if constexpr (M > 1) a8_panel<T, M / 2>(panel, panel_bytes, x, t, tokens, y, y_stride);
 }
@@ -185,7 +190,8 @@ template <DType T>
 void a8_panels(const PanelMatrix& w, int64_t begin, int64_t end, const A8& x, int64_t tokens,
                float* y, int64_t y_stride) {
   for (int64_t panel = begin; panel < end; ++panel)
-    a8_panel<T, kTokenTile>(w.data + panel * static_cast<int64_t>(w.panel_bytes), static_cast<int64_t>(w.panel_bytes), x, 0, tokens,
+    a8_panel<T, kTokenTile>(w.data + panel * static_cast<int64_t>(w.panel_bytes),
+                            static_cast<int64_t>(w.panel_bytes), x, 0, tokens,
                             y + panel * kPanelRows, y_stride);
 }
 
