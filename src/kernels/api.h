@@ -85,7 +85,13 @@ struct AttentionItem {
   int64_t q_stride;  // floats
   float* out;        // like q
   int64_t out_stride;
+  // Split over several calls, which may run at once: each computes one part into `partial`, and
+  // merge_attention, when all are done, joins them. The same bits as in one call.
+  int part;        // its number, or kAllParts
+  float* partial;  // [parts][rows][head_dim + 2], or nullptr
 };
+
+constexpr int kAllParts = -1;
 
 constexpr int kMaxAttentionRows = 16;
 constexpr int kMaxHeadDim = 256;
@@ -124,7 +130,11 @@ struct Ops {
   void (*store_kv)(const KvLayer& kv, int32_t block, int kv_head, int position_in_block,
                    const float* k, const float* v);
 
+  // Into item.out, or the item's part of item.partial.
   void (*attention)(const AttentionItem& item);
+
+  // From the parts in item.partial to item.out.
+  void (*merge_attention)(const AttentionItem& item);
 };
 
 }  // namespace octavo::kernels

@@ -51,7 +51,7 @@ std::vector<float> attend(const Ops& isa, const Cache& cache, int context, int t
       const int position = context - tokens + first;
       isa.attention({&cache.layer, cache.table.data(), h, group, std::min(tile, tokens - first),
                      position, 0.125f, all.data() + position * stride + h * group * d, stride,
-                     out.data() + first * stride + h * group * d, stride});
+                     out.data() + first * stride + h * group * d, stride, kAllParts, nullptr});
     }
   return out;
 }
@@ -82,6 +82,38 @@ TEST(Attention, BlockSizeAndTileChangeNoBit) {
         ASSERT_EQ(std::memcmp(actual.data(), expected.data(), expected.size() * 4), 0)
             << "block_size " << block_size << " tile " << tile << " context " << context;
       }
+  }
+}
+
+// Parts computed in any order and then joined are the same bits as one call.
+TEST(Attention, SplittingChangesNoBit) {
+  for (int context : {1, 256, 257, 700}) {
+    const Cache cache(ops(), KvType::f16, 32, 64, context);
+    const int tokens = std::min(context, 4), group = 3;
+    const auto expected = attend(ops(), cache, context, tokens, group, tokens);
+    const auto q = random_floats(static_cast<size_t>(context * kKvHeads * group * 64), 3);
+    const int64_t stride = kKvHeads * group * 64;
+    std::vector<float> out(expected.size());
+    for (int h = 0; h < kKvHeads; ++h) {
+      const int parts = (context + kSplit - 1) / kSplit;
+      std::vector<float> partial(static_cast<size_t>(parts * tokens * group * (64 + 2)));
+      AttentionItem item{&cache.layer,
+                         cache.table.data(),
+                         h,
+                         group,
+                         tokens,
+                         context - tokens,
+                         0.125f,
+                         q.data() + (context - tokens) * stride + h * group * 64,
+                         stride,
+                         out.data() + h * group * 64,
+                         stride,
+                         kAllParts,
+                         partial.data()};
+      for (item.part = parts - 1; item.part >= 0; --item.part) ops().attention(item);
+      ops().merge_attention(item);
+    }
+    EXPECT_EQ(std::memcmp(out.data(), expected.data(), expected.size() * 4), 0) << context;
   }
 }
 

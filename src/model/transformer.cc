@@ -139,11 +139,45 @@ void Transformer::plan_attention(const ForwardBatch& batch) {
                           .q = buffers_.q + offset,
                           .q_stride = q_dim,
                           .out = buffers_.attended + offset,
-                          .out_stride = q_dim});
+                          .out_stride = q_dim,
+                          .part = kernels::kAllParts,
+                          .partial = nullptr});
         head += in_group;
       }
   }
+  split_attention();
   deal_out(items_, pool_.size());
+}
+
+// A few single tokens over long contexts do not give every thread its share: then each part of the
+// context becomes an item of its own. The result is the same to the bit.
+void Transformer::split_attention() {
+  part_items_.clear();
+  const auto enough = static_cast<size_t>(4 * pool_.size());
+  if (pool_.size() == 1 || items_.size() >= enough) return;
+  const auto parts_of = [](const kernels::AttentionItem& item) {
+    return (item.first_position + item.tokens + kernels::kSplit - 1) / kernels::kSplit;
+  };
+  const auto floats_of = [&](const kernels::AttentionItem& item) {
+    return static_cast<size_t>(parts_of(item) * item.tokens * item.group * (config_.head_dim + 2));
+  };
+  size_t floats = 0;
+  int most_parts = 0;
+  for (const kernels::AttentionItem& item : items_) {
+    floats += floats_of(item);
+    most_parts = std::max(most_parts, parts_of(item));
+  }
+  if (most_parts == 1) return;
+  partials_.resize(std::max(partials_.size(), floats));
+  float* partial = partials_.data();
+  for (kernels::AttentionItem& item : items_) {
+    item.partial = partial;
+    partial += floats_of(item);
+    for (int part = 0; part < parts_of(item); ++part) {
+      part_items_.push_back(item);
+      part_items_.back().part = part;
+    }
+  }
 }
 
 void Transformer::attention_block(const LayerWeights& layer, const kernels::KvLayer& kv,
@@ -166,13 +200,7 @@ void Transformer::attention_block(const LayerWeights& layer, const kernels::KvLa
     for (int64_t t = begin; t < end; ++t) write_kv(kv, t);
   });
   lap(StepPart::rope_kv);
-  pool_.parallel_for(static_cast<int64_t>(items_.size()), [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      kernels::AttentionItem item = items_[static_cast<size_t>(i)];
-      item.kv = &kv;
-      ops_.attention(item);
-    }
-  });
+  attend(kv);
   lap(StepPart::attention);
   pool_.parallel_for(tokens, [&](int64_t begin, int64_t end) {
     for (int64_t t = begin; t < end; ++t) quantize_row(buffers_.attended + t * q_dim, q_dim, t);
@@ -180,6 +208,22 @@ void Transformer::attention_block(const LayerWeights& layer, const kernels::KvLa
   lap(StepPart::norm);
   multiply({{&layer.o, buffers_.projected}}, buffers_.attended, q_dim, tokens);
   lap(StepPart::o);
+}
+
+void Transformer::attend(const kernels::KvLayer& kv) {
+  const auto run = [&](std::span<const kernels::AttentionItem> items,
+                       void (*op)(const kernels::AttentionItem&)) {
+    pool_.parallel_for(static_cast<int64_t>(items.size()), [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        kernels::AttentionItem item = items[static_cast<size_t>(i)];
+        item.kv = &kv;
+        op(item);
+      }
+    });
+  };
+  if (part_items_.empty()) return run(items_, ops_.attention);
+  run(part_items_, ops_.attention);
+  run(items_, ops_.merge_attention);
 }
 
 // Rotates a row's q and k to its position and stores k and v.

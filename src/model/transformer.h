@@ -72,6 +72,8 @@ class Transformer : public Model {
   void embed(const ForwardBatch& batch);
   void plan_positions(const ForwardBatch& batch);
   void plan_attention(const ForwardBatch& batch);
+  void split_attention();
+  void attend(const kernels::KvLayer& kv);
   void attention_block(const LayerWeights& layer, const kernels::KvLayer& kv, int64_t tokens);
   void ffn_block(const LayerWeights& layer, int64_t tokens);
   void write_kv(const kernels::KvLayer& kv, int64_t row);
@@ -98,6 +100,8 @@ class Transformer : public Model {
   std::vector<int32_t> block_;   // per row: block that its K and V go to
   std::vector<int32_t> tables_;  // block tables of all sequences, end to end
   std::vector<kernels::AttentionItem> items_;
+  std::vector<kernels::AttentionItem> part_items_;  // of the same work in parts, or empty
+  std::vector<float> partials_;
 };
 
 }  // namespace octavo

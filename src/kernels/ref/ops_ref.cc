@@ -214,7 +214,8 @@ void attend_row(const AttentionItem& item, const float* q, int context, float* o
   }
 }
 
-void attention(const AttentionItem& item) {
+// Parts do not exist here: the whole is computed when they are to be joined.
+void merge_attention(const AttentionItem& item) {
   for (int t = 0; t < item.tokens; ++t)
     for (int g = 0; g < item.group; ++g)
       attend_row(item, item.q + t * item.q_stride + g * item.kv->head_dim,
@@ -222,10 +223,14 @@ void attention(const AttentionItem& item) {
                  item.out + t * item.out_stride + g * item.kv->head_dim);
 }
 
+void attention(const AttentionItem& item) {
+  if (item.part == kAllParts) merge_attention(item);
+}
+
 }  // namespace
 
 extern const Ops kOps_ref;
-const Ops kOps_ref = {"ref",    matmul_a8, matmul_f32, quantize_a8, rms_norm,
-                      silu_mul, add,       rope,       store_kv,    attention};
+const Ops kOps_ref = {"ref", matmul_a8, matmul_f32, quantize_a8, rms_norm,       silu_mul,
+                      add,   rope,      store_kv,   attention,   merge_attention};
 
 }  // namespace octavo::kernels

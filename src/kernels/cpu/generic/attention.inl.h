@@ -143,9 +143,16 @@ inline void merge(Rows& rows, int r, float maximum, float sum, const float* valu
   rows.maximum[r] = m;
 }
 
+// The first or only part of a row's result.
+inline void take(Rows& rows, int r, float maximum, float sum, const float* values, int head_dim) {
+  rows.maximum[r] = maximum;
+  rows.sum[r] = sum;
+  for (int d = 0; d < head_dim; d += 16) vstore(rows.values[r] + d, vload(values + d));
+}
+
 template <KvType T, int R>
-inline void part_values(const AttentionItem& item, int start, Rows& rows, int r, int end,
-                        const float* maxima, const float* sums) {
+inline void part_values(const AttentionItem& item, int start, bool joins, Rows& rows, int r,
+                        int end, const float* maxima, const float* sums) {
   const int head_dim = item.kv->head_dim;
   for (; r + R <= end; r += R) {
     float values[R][kMaxHeadDim];
@@ -155,50 +162,93 @@ inline void part_values(const AttentionItem& item, int start, Rows& rows, int r,
       value_dims<T, R, V>(item, start, rows, r, d, values);
     for (; d < head_dim; d += 16) value_dims<T, R, 1>(item, start, rows, r, d, values);
     for (int i = 0; i < R; ++i) {
-      if (start > 0) {
+      if (joins)
         merge(rows, r + i, maxima[r + i], sums[r + i], values[i], head_dim);
-        continue;
-      }
-      rows.maximum[r + i] = maxima[r + i];
-      rows.sum[r + i] = sums[r + i];
-      for (d = 0; d < head_dim; d += 16) vstore(rows.values[r + i] + d, vload(values[i] + d));
+      else
+        take(rows, r + i, maxima[r + i], sums[r + i], values[i], head_dim);
     }
   }
-  if constexpr (R > 1) part_values<T, R - 1>(item, start, rows, r, end, maxima, sums);
+  if constexpr (R > 1) part_values<T, R - 1>(item, start, joins, rows, r, end, maxima, sums);
+}
+
+inline int row_count(const AttentionItem& item) { return item.tokens * item.group; }
+
+// Positions that row r sees.
+inline int row_context(const AttentionItem& item, int r) {
+  return item.first_position + r / item.group + 1;
+}
+
+// The part from position `start` on, of all rows that see any of it; joined to what the rows hold,
+// or in its place.
+template <KvType T>
+inline void attend_part(const AttentionItem& item, int start, bool joins, Rows& rows) {
+  const int count = row_count(item);
+  int first_row = 0;  // rows of earlier tokens may end before this part
+  for (int r = 0; r < count; ++r) {
+    const int left = row_context(item, r) - start;
+    rows.valid[r] = left > kSplit ? kSplit : left;
+    if (left <= 0) first_row = r + 1;
+  }
+  const int most = rows.valid[count - 1];
+  int j = 0;
+  for (; j + 16 * (kAttentionSpan - 1) < most; j += 16 * kAttentionSpan)
+    score_positions<T, kAttentionSpan>(item, start + j, rows, first_row, count, j);
+  for (; j < most; j += 16) score_positions<T, 1>(item, start + j, rows, first_row, count, j);
+  float maxima[kMaxAttentionRows], sums[kMaxAttentionRows];
+  for (int r = first_row; r < count; ++r) {
+    maxima[r] = largest(rows.scores[r], rows.valid[r]);
+    sums[r] = exponentials(rows.scores[r], rows.valid[r], maxima[r]);
+  }
+  part_values<T, kAttentionTile>(item, start, joins, rows, first_row, count, maxima, sums);
+}
+
+inline void write_row(const AttentionItem& item, int r, const float* values, float sum) {
+  const int head_dim = item.kv->head_dim;
+  float* out = item.out + r / item.group * item.out_stride + r % item.group * head_dim;
+  for (int d = 0; d < head_dim; d += 16) vstore(out + d, vdiv(vload(values + d), vset(sum)));
+}
+
+// A row of one part in item.partial: its values, then maximum and sum.
+inline float* partial_row(const AttentionItem& item, int part, int r) {
+  return item.partial +
+         (static_cast<int64_t>(part) * row_count(item) + r) * (item.kv->head_dim + 2);
 }
 
 template <KvType T>
 inline void attend(const AttentionItem& item) {
-  const KvLayer& kv = *item.kv;
-  const int count = item.tokens * item.group;
+  const int count = row_count(item), head_dim = item.kv->head_dim;
   Rows rows;
   for (int r = 0; r < count; ++r)
-    rows.q[r] = item.q + r / item.group * item.q_stride + r % item.group * kv.head_dim;
-
-  const int context = item.first_position + item.tokens;
-  for (int start = 0; start < context; start += kSplit) {
-    int first_row = 0;  // rows of earlier tokens may end before this part
-    float maxima[kMaxAttentionRows], sums[kMaxAttentionRows];
-    for (int r = 0; r < count; ++r) {
-      const int left = item.first_position + r / item.group + 1 - start;
-      rows.valid[r] = left > kSplit ? kSplit : left;
-      if (left <= 0) first_row = r + 1;
-    }
-    const int most = rows.valid[count - 1];
-    int j = 0;
-    for (; j + 16 * (kAttentionSpan - 1) < most; j += 16 * kAttentionSpan)
-      score_positions<T, kAttentionSpan>(item, start + j, rows, first_row, count, j);
-    for (; j < most; j += 16) score_positions<T, 1>(item, start + j, rows, first_row, count, j);
-    for (int r = first_row; r < count; ++r) {
-      maxima[r] = largest(rows.scores[r], rows.valid[r]);
-      sums[r] = exponentials(rows.scores[r], rows.valid[r], maxima[r]);
-    }
-    part_values<T, kAttentionTile>(item, start, rows, first_row, count, maxima, sums);
+    rows.q[r] = item.q + r / item.group * item.q_stride + r % item.group * head_dim;
+  if (item.part == kAllParts) {
+    for (int start = 0; start < row_context(item, count - 1); start += kSplit)
+      attend_part<T>(item, start, start > 0, rows);
+    for (int r = 0; r < count; ++r) write_row(item, r, rows.values[r], rows.sum[r]);
+    return;
   }
+  const int start = item.part * kSplit;
+  attend_part<T>(item, start, false, rows);
   for (int r = 0; r < count; ++r) {
-    float* out = item.out + r / item.group * item.out_stride + r % item.group * kv.head_dim;
-    for (int d = 0; d < kv.head_dim; d += 16)
-      vstore(out + d, vdiv(vload(rows.values[r] + d), vset(rows.sum[r])));
+    if (row_context(item, r) <= start) continue;
+    float* to = partial_row(item, item.part, r);
+    for (int d = 0; d < head_dim; d += 16) vstore(to + d, vload(rows.values[r] + d));
+    to[head_dim] = rows.maximum[r];
+    to[head_dim + 1] = rows.sum[r];
+  }
+}
+
+void merge_attention(const AttentionItem& item) {
+  const int head_dim = item.kv->head_dim;
+  Rows rows;
+  for (int r = 0; r < row_count(item); ++r) {
+    for (int part = 0; part * kSplit < row_context(item, r); ++part) {
+      const float* from = partial_row(item, part, r);
+      if (part == 0)
+        take(rows, r, from[head_dim], from[head_dim + 1], from, head_dim);
+      else
+        merge(rows, r, from[head_dim], from[head_dim + 1], from, head_dim);
+    }
+    write_row(item, r, rows.values[r], rows.sum[r]);
   }
 }
 
