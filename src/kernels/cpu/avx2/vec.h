@@ -84,9 +84,19 @@ inline Vi v_to_int(Vf x) {
 }  // nearest, ties to even
 inline Vi v_bits(Vf x) { return {_mm256_castps_si256(x.a), _mm256_castps_si256(x.b)}; }
 inline Vf vi_as_float(Vi x) { return {_mm256_castsi256_ps(x.a), _mm256_castsi256_ps(x.b)}; }
-inline void vi_store(int32_t* p, Vi x) {
-  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), x.a);
-  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p + 8), x.b);
+// Folds 16 integers to one; the operation is exact, so the order does not matter.
+template <class Op>
+inline int32_t vi_fold(Vi x, Op op) {
+  const __m256i eight = op(x.a, x.b);
+  const __m256i four = op(eight, _mm256_permute2x128_si256(eight, eight, 1));
+  const __m256i two = op(four, _mm256_shuffle_epi32(four, 0x4e));
+  return _mm256_extract_epi32(op(two, _mm256_shuffle_epi32(two, 0xb1)), 0);
+}
+inline int32_t vi_reduce_max(Vi x) {
+  return vi_fold(x, [](__m256i a, __m256i b) { return _mm256_max_epi32(a, b); });
+}
+inline int32_t vi_reduce_add(Vi x) {
+  return vi_fold(x, [](__m256i a, __m256i b) { return _mm256_add_epi32(a, b); });
 }
 inline void vi_store_i8(int8_t* p, Vi x) {
   // Packing works within 128-bit lanes: the permutation puts the four groups of four back in order.

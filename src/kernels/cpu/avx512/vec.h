@@ -70,7 +70,8 @@ inline Vf vi_to_float(Vi a) { return {_mm512_cvtepi32_ps(a.v)}; }
 inline Vi v_to_int(Vf a) { return {_mm512_cvtps_epi32(a.v)}; }  // nearest, ties to even
 inline Vi v_bits(Vf a) { return {_mm512_castps_si512(a.v)}; }
 inline Vf vi_as_float(Vi a) { return {_mm512_castsi512_ps(a.v)}; }
-inline void vi_store(int32_t* p, Vi a) { _mm512_storeu_si512(p, a.v); }
+inline int32_t vi_reduce_max(Vi a) { return _mm512_reduce_max_epi32(a.v); }
+inline int32_t vi_reduce_add(Vi a) { return _mm512_reduce_add_epi32(a.v); }
 inline void vi_store_i8(int8_t* p, Vi a) {
   _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm512_cvtepi32_epi8(a.v));
 }

@@ -51,19 +51,11 @@ void add(float* x, const float* y, int64_t n) {
   for (int64_t i = 0; i < n; i += 16) vstore(x + i, vadd(vload(x + i), vload(y + i)));
 }
 
-inline int32_t largest_lane(Vi x) {
-  int32_t lanes[16];
-  vi_store(lanes, x);
-  int32_t largest = 0;
-  for (int32_t lane : lanes) largest = lane > largest ? lane : largest;
-  return largest;
-}
-
 // Largest |x| of a block. Compared as integers: infinity and NaN come out on top and cannot hide.
 inline float largest_magnitude(const float* x) {
   const Vi magnitude = vi_set(0x7fffffff);
   const Vi lo = vi_and(v_bits(vload(x)), magnitude), hi = vi_and(v_bits(vload(x + 16)), magnitude);
-  return __builtin_bit_cast(float, largest_lane(vi_max(lo, hi)));
+  return __builtin_bit_cast(float, vi_reduce_max(vi_max(lo, hi)));
 }
 
 // Rounds 16 values to x * scale = 128 * q + q_low and returns the sum of that; exact, so any order
@@ -78,10 +70,7 @@ inline int32_t round_half_block(Vf x, Vf scale, bool wide, int8_t* q, int8_t* q_
   }
   vi_store_i8(q, high);
   vi_store_i8(q_low, low);
-  int32_t lanes[16], sum = 0;
-  vi_store(lanes, vi_add(vi_shl<7>(high), low));
-  for (int32_t lane : lanes) sum += lane;
-  return sum;
+  return vi_reduce_add(vi_add(vi_shl<7>(high), low));
 }
 
 inline int64_t a8_index(const A8& x, int64_t t, int64_t b) {
