@@ -1,11 +1,13 @@
 #include "base/thread_pool.h"
 
+#include <fmt/format.h>
 #include <sched.h>
 
 #include <algorithm>
 #include <chrono>
 #include <fstream>
 #include <string>
+#include <system_error>
 
 namespace octavo {
 namespace {
@@ -53,8 +55,18 @@ int cgroup_cores() {
 
 int available_cores() { return std::min(affinity_cores(), cgroup_cores()); }
 
-ThreadPool::ThreadPool(int num_threads) {
-  for (int i = 1; i < num_threads; ++i) workers_.emplace_back([this, i] { work(i); });
+Result<std::unique_ptr<ThreadPool>> ThreadPool::create(int num_threads) {
+  std::unique_ptr<ThreadPool> pool(new ThreadPool);
+  for (int i = 1; i < num_threads; ++i) {
+    try {
+      pool->workers_.emplace_back([self = pool.get(), i] { self->work(i); });
+    } catch (const std::system_error& error) {
+      return fail(ErrorCode::resource_exhausted,
+                  fmt::format("thread {} of {} cannot be started ({}); ask for fewer threads",
+                              i + 1, num_threads, error.code().message()));
+    }
+  }
+  return pool;
 }
 
 ThreadPool::~ThreadPool() {

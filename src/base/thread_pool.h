@@ -8,8 +8,11 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <thread>
 #include <vector>
+
+#include "base/result.h"
 
 namespace octavo {
 
@@ -18,8 +21,9 @@ int available_cores();
 
 class ThreadPool {
  public:
-  // REQUIRES: num_threads >= 1. num_threads - 1 threads are started.
-  explicit ThreadPool(int num_threads);
+  // num_threads - 1 threads are started. REQUIRES: num_threads >= 1. resource_exhausted if the
+  // system refuses one of them.
+  static Result<std::unique_ptr<ThreadPool>> create(int num_threads);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
@@ -36,6 +40,7 @@ class ThreadPool {
   }
 
  private:
+  ThreadPool() = default;
   using Function = void (*)(const void* context, int64_t begin, int64_t end);
 
   void run(Function function, const void* context, int64_t count);

@@ -51,12 +51,12 @@ Result<Prompt> read_prompt(const OptionValues& options) {
   return prompt;
 }
 
-Result<void> encode_prompt(Prompt& prompt, const OptionValues& options,
-                           const LoadedEngine& engine) {
+Result<void> encode_prompt(Prompt& prompt, const OptionValues& options, const LoadedEngine& engine,
+                           Terminal& terminal) {
   if (!prompt.text) return {};
   if (!options.flag("chat")) {
-    OCTAVO_TRY(prompt.ids, engine.tokenizer->encode(*prompt.text,
-                                                    {.parse_special = false, .add_special = true}));
+    OCTAVO_TRY(prompt.ids, encode_text(*engine.tokenizer, *prompt.text,
+                                       {.parse_special = false, .add_special = true}, terminal));
     return {};
   }
   Conversation conversation(options.text("system"));
@@ -119,6 +119,8 @@ std::string figures(const RequestOutput& output, double load_s) {
     tokens += choice.token_ids.size();
     reasons.push_back(name(choice.finish_reason));
   }
+  if (tokens == 0 && output.outputs.front().finish_reason == FinishReason::abort)
+    return "[stopped while the prompt was read]";
   // The first token of each answer comes out of the prefill.
   const size_t decoded = tokens - std::min(tokens, output.outputs.size());
   return fmt::format(
@@ -151,7 +153,7 @@ Result<void> generate_and_print(const LoadedEngine& engine, const GenerateReques
     terminal.write(dump_line(request_json(output, shown, *engine.tokenizer)));
   else
     printer.finish(output);
-  terminal.remark(figures(output, shown.load_s));
+  if (terminal.output_is_terminal()) terminal.remark(figures(output, shown.load_s));
   if (interrupt.was_interrupted()) return fail(ErrorCode::cancelled, "stopped by Ctrl-C");
   return {};
 }
@@ -173,7 +175,7 @@ Result<void> run_generate(const Invocation& invocation, Terminal& terminal) {
   OCTAVO_TRY(const LoadedEngine engine, load_with_progress(std::move(engine_options), terminal));
   const std::chrono::duration<double> load_time = std::chrono::steady_clock::now() - start;
   give_hint(prompt, options, engine, terminal);
-  OCTAVO_CHECK_OK(encode_prompt(prompt, options, engine));
+  OCTAVO_CHECK_OK(encode_prompt(prompt, options, engine, terminal));
   request.prompt_token_ids = std::move(prompt.ids);
   const ShownOutput shown{std::move(prompt.text), request.params.logprobs.has_value(),
                           request.params.prompt_logprobs.has_value(), load_time.count()};

@@ -16,11 +16,14 @@ Result<void> check_flags(const OptionValues& options) {
   return {};
 }
 
-Result<std::string> encoded(const Tokenizer& tokenizer, const OptionValues& options) {
+Result<std::string> encoded(const Tokenizer& tokenizer, const OptionValues& options,
+                            Terminal& terminal) {
   OCTAVO_TRY(const std::string text, read_standard_input(kMaxTextBytes));
   OCTAVO_TRY(const std::vector<TokenId> ids,
-             tokenizer.encode(text, {.parse_special = options.flag("parse_special"),
-                                     .add_special = options.flag("add_special")}));
+             encode_text(tokenizer, text,
+                         {.parse_special = options.flag("parse_special"),
+                          .add_special = options.flag("add_special")},
+                         terminal));
   return dump_line(token_ids_json(ids));
 }
 
@@ -43,7 +46,7 @@ Result<void> run_tokenize(const Invocation& invocation, Terminal& terminal) {
   OCTAVO_TRY(const GgufFile file, open_model_file(invocation.positionals[0]));
   OCTAVO_TRY(const Tokenizer tokenizer, load_tokenizer(file));
   OCTAVO_TRY(const std::string output,
-             options.flag("decode") ? decoded(tokenizer) : encoded(tokenizer, options));
+             options.flag("decode") ? decoded(tokenizer) : encoded(tokenizer, options, terminal));
   terminal.write(output);
   return {};
 }

@@ -10,8 +10,6 @@
 namespace octavo::cli {
 namespace {
 
-constexpr int kShortPrompt = 1024;  // tokens; less is computed before anyone looks
-
 bool isa_is_forced() {
   const char* forced = std::getenv("OCTAVO_ISA");
   return forced && *forced;
@@ -29,6 +27,17 @@ Result<Tokenizer> load_tokenizer(const GgufFile& file) {
   return Tokenizer::create(std::move(spec));
 }
 
+Result<std::vector<TokenId>> encode_text(const Tokenizer& tokenizer, std::string_view text,
+                                         Tokenizer::EncodeOptions options, Terminal& terminal) {
+  EncodeStats stats;
+  OCTAVO_TRY(std::vector<TokenId> ids, tokenizer.encode(text, options, stats));
+  if (stats.dropped_bytes > 0)
+    terminal.say(fmt::format(
+        "octavo: note: {} of the text's bytes are not in the model's vocabulary and were left out",
+        stats.dropped_bytes));
+  return ids;
+}
+
 Result<LoadedEngine> load_with_progress(EngineOptions options, Terminal& terminal) {
   OCTAVO_TRY(options.model, resolve_model(options.model));
   options.on_progress = [&](double done) {
@@ -43,7 +52,6 @@ Result<LoadedEngine> load_with_progress(EngineOptions options, Terminal& termina
 
 PrefillSink prefill_progress(Terminal& terminal) {
   return [&](int done, int total) {
-    if (total <= kShortPrompt) return;
     if (done == total)
       terminal.clear_progress();
     else

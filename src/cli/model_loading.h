@@ -2,6 +2,8 @@
 #pragma once
 
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "base/result.h"
 #include "cli/terminal.h"
@@ -19,7 +21,11 @@ Result<Tokenizer> load_tokenizer(const GgufFile& file);
 // options.model is the model as the user wrote it.
 Result<LoadedEngine> load_with_progress(EngineOptions options, Terminal& terminal);
 
-// A prefill's progress on a terminal, for prompts long enough to wait for.
+// Tokenizer::encode, and a note on standard error if the vocabulary has no token for some bytes.
+Result<std::vector<TokenId>> encode_text(const Tokenizer& tokenizer, std::string_view text,
+                                         Tokenizer::EncodeOptions options, Terminal& terminal);
+
+// A prefill's progress on a terminal.
 PrefillSink prefill_progress(Terminal& terminal);
 
 }  // namespace octavo::cli

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 
 #include "text/utf8.h"
@@ -23,6 +24,12 @@ int write_all(int file, std::string_view bytes) {
     bytes.remove_prefix(static_cast<size_t>(written));
   }
   return 0;
+}
+
+// A terminal that knows no escape sequences.
+bool is_dumb() {
+  const char* term = std::getenv("TERM");
+  return term && std::string_view(term) == "dumb";
 }
 
 bool is_c0(char c) {
@@ -68,7 +75,8 @@ std::string one_line(std::string_view text) {
 Terminal::Terminal()
     : input_is_terminal_(isatty(STDIN_FILENO)),
       output_is_terminal_(isatty(STDOUT_FILENO)),
-      error_is_terminal_(isatty(STDERR_FILENO)) {}
+      error_is_terminal_(isatty(STDERR_FILENO)),
+      shows_progress_(error_is_terminal_ && !is_dumb()) {}
 
 void Terminal::write(std::string_view text) {
   clear_progress();
@@ -93,14 +101,14 @@ void Terminal::remark(std::string_view line) {
 }
 
 void Terminal::progress(std::string_view line) {
-  if (!error_is_terminal_) return;
-  has_progress_ = true;
+  if (!shows_progress_ || line == progress_) return;
+  progress_ = line;
   write_all(STDERR_FILENO, fmt::format("{}{}", kEraseLine, line));
 }
 
 void Terminal::clear_progress() {
-  if (!has_progress_) return;
-  has_progress_ = false;
+  if (progress_.empty()) return;
+  progress_.clear();
   write_all(STDERR_FILENO, kEraseLine);
 }
 

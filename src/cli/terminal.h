@@ -42,8 +42,9 @@ class Terminal {
 
  private:
   bool input_is_terminal_, output_is_terminal_, error_is_terminal_;
-  bool has_progress_ = false;
-  int write_error_ = 0;  // errno
+  bool shows_progress_;
+  std::string progress_;  // the line that stands there, or empty
+  int write_error_ = 0;   // errno
 };
 
 // `text` with control characters, C1 included, as U+FFFD; newline and tab stay. REQUIRES: whole

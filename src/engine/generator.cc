@@ -175,7 +175,8 @@ Result<void> Generator::decode_step(Run& run, std::span<Sequence* const> active)
       rows.push_back(row);
       sequences.push_back({row, 1, position, choice->table().block_ids()});
     }
-    model_.forward({tokens, sequences});
+    // Cancelled: the loop over steps will see it, too.
+    if (!model_.forward({tokens, sequences, run.events.cancel})) return {};
     OCTAVO_CHECK_OK(visit_rows(rows, 0, [&](int row, std::span<const float> logits) {
       return draw(run, *group[static_cast<size_t>(row)], logits);
     }));
@@ -226,6 +227,7 @@ Result<void> Generator::reserve(BlockTable& table, int num_tokens) {
 Result<bool> Generator::prefill(std::span<const TokenId> tokens, BlockTable& table, Rows which,
                                 const RowVisitor& visit, const GenerateEvents& events) {
   const auto total = static_cast<int>(tokens.size());
+  if (events.on_prefill) events.on_prefill(0, total);
   for (int first = 0; first < total;) {
     if (events.cancel.stop_requested()) return false;
     const int count = std::min(model_.limits().max_num_batched_tokens, total - first);

@@ -78,7 +78,7 @@ Result<LoadedEngine> load_engine(const EngineOptions& options) {
   engine.tokenizer = std::make_unique<Tokenizer>(std::move(tokenizer));
   load_chat_template(engine);
 
-  engine.pool = std::make_unique<ThreadPool>(threads);
+  OCTAVO_TRY(engine.pool, ThreadPool::create(threads));
   OCTAVO_TRY(ModelWeights weights,
              load_weights(file, engine.config, *engine.pool, options.on_progress));
   engine.weight_bytes = weights.bytes();

@@ -206,6 +206,10 @@ Result<HfConfig> read_section(const Section& section) {
   HfConfig config;
   OCTAVO_TRY(const auto model_type, section.find_string("model_type"));
   config.model_type = model_type.value_or("");
+  // DeepSeek's latent attention caches something else than K and V per head.
+  if (section.find("kv_lora_rank"))
+    return section.error("kv_lora_rank", "means latent attention, whose cache is not known here",
+                         ErrorCode::unsupported);
   OCTAVO_TRY(config.num_hidden_layers, section.number("num_hidden_layers", kMaxLayers));
   OCTAVO_CHECK_OK(read_heads(section, config));
   OCTAVO_TRY(config.max_position_embeddings, section.find_number("max_position_embeddings"));

@@ -165,5 +165,15 @@ TEST(HfConfig, MissingFile) {
   EXPECT_EQ(config.error().code, ErrorCode::not_found);
 }
 
+TEST(HfConfig, LatentAttentionIsRefused) {
+  const auto config = parse_hf_config(
+      R"({"model_type": "deepseek_v3", "num_hidden_layers": 61, "hidden_size": 7168,
+          "num_attention_heads": 128, "kv_lora_rank": 512})",
+      "config.json");
+  ASSERT_FALSE(config);
+  EXPECT_EQ(config.error().code, ErrorCode::unsupported);
+  EXPECT_NE(config.error().message.find("kv_lora_rank"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace octavo

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <span>
+#include <stop_token>
 
 #include "core/ids.h"
 
@@ -20,6 +21,7 @@ struct BatchSequence {
 struct ForwardBatch {
   std::span<const TokenId> tokens;
   std::span<const BatchSequence> sequences;  // in order of first_row, covering all tokens
+  std::stop_token cancel{};                  // looked at between layers
 };
 
 }  // namespace octavo

@@ -28,7 +28,8 @@ class Model {
   // Runs the batch and writes its K and V into the sequences' blocks.
   // REQUIRES: 1..max_num_batched_tokens tokens, all ids below vocab_size, tables that cover the
   // positions.
-  virtual void forward(const ForwardBatch& batch) = 0;
+  // False: cancelled on the way; the K and V of the batch's positions are then of no use.
+  virtual bool forward(const ForwardBatch& batch) = 0;
 
   // Logits after the given rows (ascending) of the last forward. out: [rows.size()][logits_stride].
   virtual void logits(std::span<const int> rows, float* out) = 0;

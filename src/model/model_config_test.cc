@@ -75,8 +75,8 @@ std::string load_error(const PatchedFile& patched) {
   if (!file) return file.error().message;
   const auto config = read_model_config(*file);
   if (!config) return config.error().message;
-  ThreadPool pool(1);
-  const auto weights = load_weights(*file, *config, pool, {});
+  const auto pool = *ThreadPool::create(1);
+  const auto weights = load_weights(*file, *config, *pool, {});
   return weights ? "" : weights.error().message;
 }
 

@@ -66,7 +66,7 @@ Result<std::unique_ptr<Transformer>> Transformer::create(ModelConfig config, Mod
   return model;
 }
 
-void Transformer::forward(const ForwardBatch& batch) {
+bool Transformer::forward(const ForwardBatch& batch) {
   const auto tokens = static_cast<int64_t>(batch.tokens.size());
   if (profile_) profile_->start();
   embed(batch);
@@ -74,10 +74,12 @@ void Transformer::forward(const ForwardBatch& batch) {
   plan_attention(batch);
   lap(StepPart::plan);
   for (int i = 0; i < config_.num_layers; ++i) {
+    if (batch.cancel.stop_requested()) return false;
     const LayerWeights& layer = weights_.layers[static_cast<size_t>(i)];
     attention_block(layer, kv_.layer(i), tokens);
     ffn_block(layer, tokens);
   }
+  return true;
 }
 
 void Transformer::embed(const ForwardBatch& batch) {

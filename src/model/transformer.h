@@ -39,7 +39,7 @@ class Transformer : public Model {
                                                      const TransformerOptions& options);
 
   const ModelLimits& limits() const override { return limits_; }
-  void forward(const ForwardBatch& batch) override;
+  bool forward(const ForwardBatch& batch) override;
   void logits(std::span<const int> rows, float* out) override;
   void copy_block(BlockId from, BlockId to) override { kv_.copy_block(from, to); }
 

@@ -30,7 +30,7 @@ class StubModel : public Model {
 
   const ModelLimits& limits() const override { return limits_; }
 
-  void forward(const ForwardBatch& batch) override {
+  bool forward(const ForwardBatch& batch) override {
     ++forwards;
     histories_.clear();
     for (const BatchSequence& s : batch.sequences) {
@@ -41,6 +41,7 @@ class StubModel : public Model {
         for (int p = 0; p <= s.first_position + i; ++p) histories_.back().push_back(slot(s, p));
       }
     }
+    return true;
   }
 
   void logits(std::span<const int> rows, float* out) override {

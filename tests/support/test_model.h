@@ -29,17 +29,17 @@ struct TestModelOptions {
 class TestModel {
  public:
   TestModel(const std::string& path, TestModelOptions options)
-      : options_(options), pool_(options.threads) {
+      : options_(options), pool_(*ThreadPool::create(options.threads)) {
     auto file = GgufFile::open(path);
     EXPECT_TRUE(file) << (file ? "" : file.error().message);
     auto config = read_model_config(*file);
     EXPECT_TRUE(config) << (config ? "" : config.error().message);
-    auto weights = load_weights(*file, *config, pool_, {});
+    auto weights = load_weights(*file, *config, *pool_, {});
     EXPECT_TRUE(weights) << (weights ? "" : weights.error().message);
     const int context = config->context_length;
     const int largest = options.kv_cache ? options.chunk : context;
     auto model = Transformer::create(
-        std::move(*config), std::move(*weights), **kernels::select_isa_from_environment(), pool_,
+        std::move(*config), std::move(*weights), **kernels::select_isa_from_environment(), *pool_,
         {.dtype = options.dtype,
          .kv_cache_dtype = options.kv_cache_dtype,
          .block_size = options.block_size,
@@ -88,7 +88,7 @@ class TestModel {
   }
 
   TestModelOptions options_;
-  ThreadPool pool_;
+  std::unique_ptr<ThreadPool> pool_;
   std::unique_ptr<Transformer> model_;
   std::vector<BlockId> table_;
 };
