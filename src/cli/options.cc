@@ -28,14 +28,16 @@ constexpr std::array kCommands = {
                 "streams to standard output. On a terminal, a line "
                 "of figures follows on standard error; in a pipe there is nothing but the text. "
                 "Ctrl-C ends the answer."},
-    CommandSpec{Command::chat, "chat", kModelOnly, "Holds a conversation in the terminal.",
-                "Ctrl-C stops an answer; Ctrl-C at the prompt, Ctrl-D or /exit ends the program; "
-                "/clear forgets the "
-                "conversation. Each line is a message, in a pipe too, where only the answers are "
-                "printed. When the context is full, the oldest "
-                "turns are dropped, never the system message, and a note says so. Room is kept for "
-                "an answer of --max-tokens, or "
-                "without it of 512 tokens or a quarter of the context, whichever is less."},
+    CommandSpec{
+        Command::chat, "chat", kModelOnly, "Holds a conversation in the terminal.",
+        "Ctrl-C stops an answer; Ctrl-C at the prompt, Ctrl-D or /exit ends the program; "
+        "/clear forgets the "
+        "conversation. Each line is a message, in a pipe too, where only the answers are "
+        "printed. When the context is full, the oldest "
+        "turns are dropped, never the system message, and a note says so. The whole conversation "
+        "is read again at each turn. Room is kept for "
+        "an answer of --max-tokens, or "
+        "without it of 512 tokens or a quarter of the context, whichever is less."},
     CommandSpec{Command::tokenize, "tokenize", kModelOnly,
                 "Turns text on standard input into token ids, or back.",
                 "Prints the ids as one JSON array. Only the vocabulary is read: a file without "
