@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cassert>
 #include <chrono>
 
 #include "base/rng.h"
@@ -148,6 +149,7 @@ Result<void> Generator::run_choices(Run& run) {
       for (Sequence* choice : active) show(run, *choice, choice->end(FinishReason::abort));
       return {};
     }
+    assert(blocks_are_sound(run));
     ++run.output.metrics.decode_steps;
     if (options_.kv_cache) {
       OCTAVO_CHECK_OK(decode_step(run, active));
@@ -155,6 +157,15 @@ Result<void> Generator::run_choices(Run& run) {
       for (Sequence* choice : active) OCTAVO_CHECK_OK(recompute_step(run, *choice));
     }
   }
+}
+
+// I2, before every step of a debug build: each block is free or held, and every owner is a
+// choice's.
+bool Generator::blocks_are_sound(const Run& run) const {
+  std::vector<BlockId> references;
+  for (const auto& choice : run.choices)
+    for (const BlockId id : choice->table().block_ids()) references.push_back(id);
+  return pool_->check(references).has_value();
 }
 
 // One token for each of the choices, as many in one forward as fit it.

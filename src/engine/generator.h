@@ -80,6 +80,7 @@ class Generator {
 
   Result<void> start_choices(Run& run, int max_tokens);
   Result<void> run_choices(Run& run);
+  bool blocks_are_sound(const Run& run) const;
   Result<void> decode_step(Run& run, std::span<Sequence* const> active);
   Result<void> recompute_step(Run& run, Sequence& choice);
   Result<void> draw(Run& run, Sequence& choice, std::span<const float> row);
