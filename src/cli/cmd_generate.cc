@@ -139,16 +139,35 @@ void give_hint(const Prompt& prompt, const OptionValues& options, const LoadedEn
         "user's message");
 }
 
+// Times the prompt's forwards and then, once all of it is read, those of the answer.
+PrefillSink with_profiles(Transformer& model, StepProfile& prefill, StepProfile& decode,
+                          PrefillSink progress) {
+  model.set_profile(&prefill);
+  return [&model, &decode, progress = std::move(progress)](int done, int total) {
+    if (done == total) model.set_profile(&decode);
+    progress(done, total);
+  };
+}
+
 Result<void> generate_and_print(const LoadedEngine& engine, const GenerateRequest& request,
-                                const ShownOutput& shown, bool as_json, Terminal& terminal) {
+                                ShownOutput shown, bool as_json, Terminal& terminal) {
   InterruptGuard interrupt;
   TextPrinter printer(terminal, request.params.n, interrupt);
   GenerateEvents events;
-  if (!as_json)
-    events.on_text = [&](int index, std::string_view text) { printer.on_text(index, text); };
+  StepProfile prefill, decode;
   events.on_prefill = prefill_progress(terminal);
+  if (as_json) {
+    events.on_prefill = with_profiles(*engine.model, prefill, decode, std::move(events.on_prefill));
+    shown.prefill = &prefill;
+    shown.decode = &decode;
+  } else {
+    events.on_text = [&](int index, std::string_view text) { printer.on_text(index, text); };
+  }
   events.cancel = interrupt.token();
-  OCTAVO_TRY(const RequestOutput output, engine.generator->generate(request, events));
+  const auto generated = engine.generator->generate(request, events);
+  engine.model->set_profile(nullptr);
+  if (!generated) return tl::make_unexpected(generated.error());
+  const RequestOutput& output = *generated;
   if (as_json)
     terminal.write(dump_line(request_json(output, shown, *engine.tokenizer)));
   else

@@ -31,6 +31,14 @@ Json prompt_logprobs_json(const RequestOutput& output, const Tokenizer& tokenize
   return positions;
 }
 
+// Shares of the forwards' time by kind of work.
+Json time_share_json(const StepProfile& profile) {
+  Json json = Json::object();
+  for (size_t i = 0; i < kStepPartNames.size(); ++i)
+    json[std::string(kStepPartNames[i])] = profile.share(static_cast<StepPart>(i));
+  return json;
+}
+
 Json metrics_json(const RequestMetrics& metrics, double load_s) {
   return {{"load_s", load_s},
           {"prefill_s", metrics.prefill_s},
@@ -78,6 +86,9 @@ Json request_json(const RequestOutput& output, const ShownOutput& shown,
   json["seed"] = output.seed;
   json["usage"] = usage_json(output);
   json["metrics"] = metrics_json(output.metrics, shown.load_s);
+  if (shown.prefill && shown.decode)
+    json["metrics"]["time_share"] = {{"prefill", time_share_json(*shown.prefill)},
+                                     {"decode", time_share_json(*shown.decode)}};
   return json;
 }
 

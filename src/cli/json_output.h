@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engine/outputs.h"
+#include "model/step_profile.h"
 #include "text/tokenizer.h"
 
 namespace octavo::cli {
@@ -21,7 +22,9 @@ struct ShownOutput {
   std::optional<std::string> prompt;  // its text; nothing: it was given as token ids
   bool logprobs = false;
   bool prompt_logprobs = false;
-  double load_s = 0;  // how long the model took to load
+  double load_s = 0;                     // how long the model took to load
+  const StepProfile* prefill = nullptr;  // where the time went, if it was looked at
+  const StepProfile* decode = nullptr;
 };
 Json request_json(const RequestOutput& output, const ShownOutput& shown,
                   const Tokenizer& tokenizer);

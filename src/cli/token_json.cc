@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include "formats/shallow_json.h"
 
 namespace octavo::cli {
 namespace {
@@ -18,17 +19,10 @@ tl::unexpected<Error> refuse(std::string_view name, std::string_view why) {
 }
 
 Result<json> parse(std::string_view text, std::string_view name) {
-  int deepest = 0;
-  // What is nested too deep is dropped while parsing, so that it takes no memory.
-  const auto within_depth = [&](int depth, json::parse_event_t, json&) {
-    deepest = std::max(deepest, depth);
-    return depth <= kMaxDepth;
-  };
-  json root = json::parse(text, within_depth, /*allow_exceptions=*/false);
-  if (deepest > kMaxDepth)
-    return refuse(name, fmt::format("is nested deeper than {} levels", kMaxDepth));
+  auto [root, too_deep] = parse_shallow_json(text, kMaxDepth);
+  if (too_deep) return refuse(name, fmt::format("is nested deeper than {} levels", kMaxDepth));
   if (root.is_discarded()) return refuse(name, "is not JSON");
-  return root;
+  return std::move(root);
 }
 
 Result<std::vector<TokenId>> read_ids(const json& array, std::string_view name) {

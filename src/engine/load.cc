@@ -81,13 +81,10 @@ Result<LoadedEngine> load_engine(const EngineOptions& options) {
   OCTAVO_TRY(engine.pool, ThreadPool::create(threads));
   OCTAVO_TRY(ModelWeights weights,
              load_weights(file, engine.config, *engine.pool, options.on_progress));
-  engine.weight_bytes = weights.bytes();
   OCTAVO_TRY(engine.model, Transformer::create(engine.config, std::move(weights), *ops,
                                                *engine.pool, model_options));
   OCTAVO_TRY(engine.generator,
              Generator::create(*engine.model, *engine.tokenizer, {.kv_cache = options.kv_cache}));
-  engine.kv_bytes = engine.model->kv_bytes();
-  engine.activation_bytes = engine.model->activation_bytes();
   engine.isa = ops->isa;
   return engine;
 }

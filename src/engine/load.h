@@ -38,9 +38,6 @@ struct LoadedEngine {
       chat_template_error;  // the file has one that cannot be used: chat is refused, the rest works
   std::unique_ptr<Transformer> model;
   std::unique_ptr<Generator> generator;
-  size_t weight_bytes = 0;
-  size_t kv_bytes = 0;  // of all blocks, committed as they are written
-  size_t activation_bytes = 0;
   std::string_view isa;
 };
 

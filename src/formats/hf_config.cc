@@ -9,6 +9,7 @@
 
 #include "base/file_map.h"
 #include "formats/quote.h"
+#include "formats/shallow_json.h"
 
 namespace octavo {
 namespace {
@@ -80,19 +81,13 @@ Result<json> parse_json(std::string_view text, const std::string& name) {
   if (text.size() > kMaxBytes)
     return fail(ErrorCode::unsupported, fmt::format("{}: has {} bytes, above the limit of {}", name,
                                                     text.size(), kMaxBytes));
-  int deepest = 0;
-  // Values below the limit are dropped while parsing, so that none is ever kept.
-  const auto within_depth = [&](int depth, json::parse_event_t, json&) {
-    deepest = std::max(deepest, depth);
-    return depth <= kMaxDepth;
-  };
-  json root = json::parse(text, within_depth, /*allow_exceptions=*/false);
-  if (deepest > kMaxDepth)
+  auto [root, too_deep] = parse_shallow_json(text, kMaxDepth);
+  if (too_deep)
     return fail(ErrorCode::unsupported,
                 fmt::format("{}: is nested deeper than {} levels", name, kMaxDepth));
   if (!root.is_object())
     return fail(ErrorCode::corrupt_file, fmt::format("{}: is not a JSON object", name));
-  return root;
+  return std::move(root);
 }
 
 Result<std::optional<DType>> read_dtype(const Section& section) {

@@ -21,7 +21,6 @@ class PackedMatrix {
 
   PanelMatrix view() const { return view_; }
   bool empty() const { return view_.data == nullptr; }
-  size_t bytes() const { return buffer_.size(); }
 
   // Repacks rows [16*panel, 16*panel + 16) of source, the same matrix in file layout.
   // REQUIRES: source's type, rows and cols are those given to allocate().

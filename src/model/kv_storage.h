@@ -17,8 +17,6 @@ class KvStorage {
 
   kernels::KvLayer layer(int index);
   void copy_block(BlockId from, BlockId to);
-  int num_blocks() const { return num_blocks_; }
-  size_t bytes() const { return memory_.size(); }
 
  private:
   uint8_t* layer_base(int index);

@@ -31,7 +31,6 @@ struct StepBuffers {
   float* sines = nullptr;      // [tokens][rope_pairs]
   kernels::A8 rounded{};       // of the widest input; cols is set by the user of the moment
 
-  size_t bytes() const { return memory.size(); }
   AlignedBuffer memory;
 };
 

@@ -33,6 +33,11 @@ class StepProfile {
     last_ = now;
   }
   double seconds(StepPart part) const { return seconds_[static_cast<size_t>(part)]; }
+  // 0 to 1; 0 if nothing was timed.
+  double share(StepPart part) const {
+    const double total = total_seconds();
+    return total > 0 ? seconds(part) / total : 0;
+  }
   double total_seconds() const {
     double total = 0;
     for (double s : seconds_) total += s;

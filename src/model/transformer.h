@@ -45,10 +45,6 @@ class Transformer : public Model {
 
   // Times every following step into *profile, which must outlive its use; nullptr: no timing.
   void set_profile(StepProfile* profile) { profile_ = profile; }
-  const ModelWeights& weights() const { return weights_; }
-
-  size_t kv_bytes() const { return kv_.bytes(); }
-  size_t activation_bytes() const { return buffers_.bytes(); }
 
  private:
   Transformer(ModelConfig config, ModelWeights weights, const kernels::Ops& ops, ThreadPool& pool,

@@ -113,15 +113,6 @@ Result<LayerWeights> load_layer(WeightLoader& loader, const ModelConfig& c, int 
 
 }  // namespace
 
-size_t ModelWeights::bytes() const {
-  size_t total = embedding.bytes() + head.bytes();
-  for (const LayerWeights& layer : layers)
-    for (const Linear* linear :
-         {&layer.q, &layer.k, &layer.v, &layer.o, &layer.gate, &layer.up, &layer.down})
-      total += linear->weight.bytes();
-  return total;
-}
-
 Result<ModelWeights> load_weights(const GgufFile& file, const ModelConfig& config, ThreadPool& pool,
                                   const std::function<void(double)>& progress) {
   WeightLoader loader(file, pool, progress);

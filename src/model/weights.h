@@ -32,7 +32,6 @@ struct ModelWeights {
   std::vector<LayerWeights> layers;
 
   const kernels::PackedMatrix& output_head() const { return head.empty() ? embedding : head; }
-  size_t bytes() const;  // of all panels
 };
 
 // Repacks every tensor, in parallel, and gives the file's pages back as it goes. progress gets 0..1

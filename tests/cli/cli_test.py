@@ -364,6 +364,16 @@ class Generate(Case):
         self.assertIn(b"[cancelled]", error)
 
 
+class TimeShare(Case):
+    def test_shares_of_prompt_and_answer_each_add_up(self):
+        out = self.json("generate", TINY, "--prompt-token-ids", "1,2,3", "--max-tokens", "4", "--ignore-eos")
+        shares = out["metrics"]["time_share"]
+        for part in ("prefill", "decode"):
+            self.assertAlmostEqual(1, sum(shares[part].values()))
+            for kind in ("qkv", "attention", "gate_up", "down", "head"):
+                self.assertGreater(shares[part][kind], 0, (part, kind))
+
+
 class Memory(Case):
     def test_weights_are_held_once(self):
         # 64 tokens of cache and the buffers of one step come to a few MB, well inside the bound.

@@ -9,7 +9,7 @@ inline float horizontal_sum(Vf x) {
   return sum;
 }
 
-// e^x within 2 ulp for x in [-87, 88], clamped outside: 2^n * polynomial(r), x = n ln 2 + r (Cephes
+// e^x for x in [-87, 88], clamped outside: 2^n * polynomial(r), x = n ln 2 + r (Cephes
 // coefficients). NaN stays NaN: the clamps return their second argument when one is NaN.
 inline Vf vexp(Vf x) {
   x = vmin(vset(88.3762626647949f), vmax(vset(-87.3365447504f), x));
