@@ -29,22 +29,22 @@ struct PanelMatrix {
   int64_t panels() const { return (rows + kPanelRows - 1) / kPanelRows; }
 };
 
-// Activations rounded per 32 inputs ("A8"), scales and sums apart: x = d * (128 * q + q_low).
+// Activations rounded per 32 inputs ("A8"), scales and sums apart: x = d * (q + q_low / 128).
 // q alone is int8 rounding. The few blocks of a row that hold its largest values, whose rounding
 // would hurt most, are "wide": they use q_low as well, 7 more bits (docs/adr/0002-wide-blocks.md).
 // Elsewhere q_low is zero.
 //
 // Eight tokens lie side by side, so that a kernel working on them needs one pointer per array:
 // block b of token t is number i = (t / 8 * blocks + b) * 8 + t % 8. Arrays hold a multiple of
-// eight tokens.
+// eight tokens; what lies in the places of missing ones is read, and has no effect.
 struct A8 {
   int8_t* q;      // [i][32]  -127..127
   int8_t* q_low;  // [i][32]  -64..63
   uint8_t* wide;  // [i]      1: the block is wide
   float* d;       // [i]      scale; NaN if any x is not finite
-  float* s;       // [i]      d * sum of 128 * q + q_low over the block
+  float* s;       // [i]      d * sum of q + q_low / 128 over the block
   float* s_half;  // [i][2]   the same over halves of 16
-  int32_t* sum;   // [i][2]   sum of 128 * q + q_low over halves of 16
+  int32_t* sum;   // [i][4]   sum of q over the block, over its first half, of q_low over both
   int64_t cols;   // multiple of 32
 };
 constexpr int kA8Tokens = 8;
@@ -52,6 +52,11 @@ constexpr int kA8Tokens = 8;
 // A block is wide if the square of its largest |x| is more than this times the mean of those
 // squares over the row.
 constexpr float kWideThreshold = 1.5f;
+
+// Products with A8 add, for every kChunk blocks of inputs, first the terms of q in order, then
+// those of q_low. The unpacked codes of so many blocks of a panel (12 KB) fit the first-level
+// cache.
+constexpr int kChunk = 24;
 
 enum class KvType : uint8_t { f32, f16, bf16 };
 

@@ -96,7 +96,7 @@ struct A8Buffer {
         d(q.size() / 32),
         s(q.size() / 32),
         s_half(q.size() / 16),
-        sum(q.size() / 16),
+        sum(q.size() / 8),
         a8{q.data(), q_low.data(),  wide.data(), d.data(),
            s.data(), s_half.data(), sum.data(),  cols} {}
   std::vector<int8_t> q, q_low;

@@ -37,7 +37,7 @@ size_t carve(StepBuffers& b, const StepShape& s, uint8_t* base) {
   c.take(b.rounded.wide, blocks);
   for (float** scale : {&b.rounded.d, &b.rounded.s}) c.take(*scale, blocks);
   c.take(b.rounded.s_half, 2 * blocks);
-  c.take(b.rounded.sum, 2 * blocks);
+  c.take(b.rounded.sum, 4 * blocks);
   return c.used();
 }
 

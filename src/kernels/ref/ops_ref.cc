@@ -20,30 +20,57 @@ int64_t a8_index(const A8& x, int64_t t, int64_t b) {
   return (t / kA8Tokens * (x.cols / kBlock) + b) * kA8Tokens + t % kA8Tokens;
 }
 
-int32_t a8_value(const A8& x, int64_t i) { return 128 * x.q[i] + x.q_low[i]; }
-
-// The float part of a product with int8 activations follows the fast paths' formula to the bit:
-// acc = fma(d * d_x, integer dot, acc), then acc = fma(m, d_x * sum of q, acc) for types with a
-// minimum.
-float a8_dot(const PanelMatrix& w, int64_t row, const A8& x, int64_t t) {
-  const PanelLayout& l = kPanelLayouts[static_cast<size_t>(w.type)];
-  const int parts = l.scales == ScaleKind::k_sub16 || l.scales == ScaleKind::k_sub16_min ? 2 : 1;
-  const int length = kBlock / parts;
-  const int64_t blocks = x.cols / kBlock;
+// What the products of one row and one token are made of.
+struct A8Dot {
+  const PanelMatrix& w;
+  const A8& x;
+  int64_t row, t;
+  int parts, length;  // a block's parts with a scale of their own, and their length
   float acc = 0;
-  for (int64_t b = 0; b < blocks; ++b) {
+
+  static int32_t dot(const int* codes, const int8_t* q, int n) {
+    int32_t sum = 0;
+    for (int i = 0; i < n; ++i) sum += codes[i] * q[i];
+    return sum;
+  }
+
+  // The float part follows the fast paths' formula to the bit: acc = fma(d * d_x, integer dot,
+  // acc), then acc = fma(m, d_x * sum of q, acc) for types with a minimum.
+  void add_high(int64_t b) {
     const RowBlock block = read_row_block(w, row, b);
-    const int64_t index = a8_index(x, t, b);
+    const int64_t i = a8_index(x, t, b);
     for (int part = 0; part < parts; ++part) {
-      int32_t dot = 0;
-      for (int i = part * length; i < (part + 1) * length; ++i)
-        dot += block.codes[static_cast<size_t>(i)] * a8_value(x, index * kBlock + i);
-      acc = std::fma(block.d[part] * x.d[index], static_cast<float>(dot), acc);
-      const float s = parts == 1 ? x.s[index] : x.s_half[2 * index + part];
+      const int first = part * length;
+      const int32_t sum = dot(block.codes.data() + first, x.q + i * kBlock + first, length);
+      acc = std::fma(block.d[part] * x.d[i], static_cast<float>(sum), acc);
+      const float s = parts == 1 ? x.s[i] : x.s_half[2 * i + part];
       if (block.has_min) acc = std::fma(block.m[part], s, acc);
     }
   }
-  return acc;
+
+  void add_low(int64_t b) {
+    const RowBlock block = read_row_block(w, row, b);
+    const int64_t i = a8_index(x, t, b);
+    for (int part = 0; part < parts; ++part) {
+      const int first = part * length;
+      const int32_t sum = dot(block.codes.data() + first, x.q_low + i * kBlock + first, length);
+      acc = std::fma(block.d[part] * x.d[i] * (1.0f / 128), static_cast<float>(sum), acc);
+    }
+  }
+};
+
+float a8_dot(const PanelMatrix& w, int64_t row, const A8& x, int64_t t) {
+  const PanelLayout& l = kPanelLayouts[static_cast<size_t>(w.type)];
+  const int parts = l.scales == ScaleKind::k_sub16 || l.scales == ScaleKind::k_sub16_min ? 2 : 1;
+  A8Dot dot{w, x, row, t, parts, kBlock / parts};
+  const int64_t blocks = x.cols / kBlock;
+  for (int64_t begin = 0; begin < blocks; begin += kChunk) {
+    const int64_t end = std::min(begin + kChunk, blocks);
+    for (int64_t b = begin; b < end; ++b) dot.add_high(b);
+    for (int64_t b = begin; b < end; ++b)
+      if (x.wide[a8_index(x, t, b)]) dot.add_low(b);
+  }
+  return dot.acc;
 }
 
 void matmul_a8(const PanelMatrix& w, int64_t begin, int64_t end, const A8& x, int64_t tokens,
@@ -75,13 +102,11 @@ float largest_magnitude(const float* x) {
   return amax;
 }
 
-// One value as 128 * q + q_low; returns that.
-int32_t round_value(float scaled, bool wide, int8_t& q, int8_t& q_low) {
+void round_value(float scaled, bool wide, int8_t& q, int8_t& q_low) {
   const auto rounded = static_cast<int32_t>(std::lrint(scaled));
   const int32_t high = wide ? static_cast<int32_t>(std::floor((rounded + 64) / 128.0)) : rounded;
   q = static_cast<int8_t>(high);
   q_low = static_cast<int8_t>(wide ? rounded - 128 * high : 0);
-  return 128 * q + q_low;
 }
 
 void quantize_block(const float* x, float amax, bool wide, const A8& out, int64_t t, int64_t b) {
@@ -89,19 +114,23 @@ void quantize_block(const float* x, float amax, bool wide, const A8& out, int64_
   const bool finite = std::isfinite(amax);
   const float inverse = amax > 0 ? (wide ? 128.0f : 1.0f) * kMaxQ / amax : 0.0f;
   const float scale = finite && std::isfinite(inverse) ? inverse : 0.0f;
-  int32_t sums[2] = {0, 0};
+  const float d = finite ? amax / kMaxQ : std::numeric_limits<float>::quiet_NaN();
+  int32_t high[2] = {0, 0}, low[2] = {0, 0};
   for (int k = 0; k < kBlock; ++k) {
     const int64_t at = i * kBlock + k;
-    sums[k / 16] += round_value(finite ? x[k] * scale : 0.0f, wide, out.q[at], out.q_low[at]);
+    round_value(finite ? x[k] * scale : 0.0f, wide, out.q[at], out.q_low[at]);
+    high[k / 16] += out.q[at];
+    low[k / 16] += out.q_low[at];
   }
-  const float d = finite ? amax / (128.0f * kMaxQ) : std::numeric_limits<float>::quiet_NaN();
+  const auto real = [d](int32_t q, int32_t q_low) {
+    return d / 128 * static_cast<float>(128 * q + q_low);
+  };
   out.wide[i] = wide;
   out.d[i] = d;
-  out.s[i] = d * static_cast<float>(sums[0] + sums[1]);
-  for (int half = 0; half < 2; ++half) {
-    out.s_half[2 * i + half] = d * static_cast<float>(sums[half]);
-    out.sum[2 * i + half] = sums[half];
-  }
+  out.s[i] = real(high[0] + high[1], low[0] + low[1]);
+  for (int half = 0; half < 2; ++half) out.s_half[2 * i + half] = real(high[half], low[half]);
+  const int32_t sums[4] = {high[0] + high[1], high[0], low[0] + low[1], low[0]};
+  std::copy_n(sums, 4, out.sum + 4 * i);
 }
 
 void quantize_a8(const float* x, const A8& out, int64_t t) {

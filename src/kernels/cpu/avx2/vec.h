@@ -38,11 +38,6 @@ inline void vstore_f16(uint16_t* p, Vf x) {
   _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm256_cvtps_ph(x.a, kRound));
   _mm_storeu_si128(reinterpret_cast<__m128i*>(p + 8), _mm256_cvtps_ph(x.b, kRound));
 }
-inline Vf vload_u8(const uint8_t* p) {
-  const __m128i x = load16(p, 0);
-  return {_mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(x)),
-          _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_srli_si128(x, 8)))};
-}
 inline Vf vload_i8(const uint8_t* p) {
   const __m128i x = load16(p, 0);
   return {_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(x)),
@@ -60,6 +55,10 @@ inline Vf vmax(Vf x, Vf y) {
 }  // y if either is NaN
 inline Vf vmin(Vf x, Vf y) { return {_mm256_min_ps(x.a, y.a), _mm256_min_ps(x.b, y.b)}; }
 
+inline Vi vi_load_u8(const uint8_t* p) {
+  const __m128i x = load16(p, 0);
+  return {_mm256_cvtepu8_epi32(x), _mm256_cvtepu8_epi32(_mm_srli_si128(x, 8))};
+}
 inline Vi vi_zero() { return {_mm256_setzero_si256(), _mm256_setzero_si256()}; }
 inline Vi vi_set(int x) { return {_mm256_set1_epi32(x), _mm256_set1_epi32(x)}; }
 inline Vi vi_and(Vi x, Vi y) { return {_mm256_and_si256(x.a, y.a), _mm256_and_si256(x.b, y.b)}; }
@@ -79,6 +78,7 @@ inline Vi vi_sar(Vi x) {
   return {_mm256_srai_epi32(x.a, kBits), _mm256_srai_epi32(x.b, kBits)};
 }
 inline Vf vi_to_float(Vi x) { return {_mm256_cvtepi32_ps(x.a), _mm256_cvtepi32_ps(x.b)}; }
+inline Vf vload_u8(const uint8_t* p) { return vi_to_float(vi_load_u8(p)); }
 inline Vi v_to_int(Vf x) {
   return {_mm256_cvtps_epi32(x.a), _mm256_cvtps_epi32(x.b)};
 }  // nearest, ties to even
@@ -111,6 +111,11 @@ inline Line line_load(const uint8_t* p) {
   const auto* from = reinterpret_cast<const __m256i*>(p);
   return {_mm256_loadu_si256(from), _mm256_loadu_si256(from + 1)};
 }
+inline void line_store(uint8_t* p, Line x) {
+  auto* to = reinterpret_cast<__m256i*>(p);
+  _mm256_storeu_si256(to, x.a);
+  _mm256_storeu_si256(to + 1, x.b);
+}
 inline Line line_and(Line x, int byte) {
   const __m256i mask = _mm256_set1_epi8(static_cast<char>(byte));
   return {_mm256_and_si256(x.a, mask), _mm256_and_si256(x.b, mask)};
@@ -135,40 +140,57 @@ constexpr int sums_before_widening(int code_bits) {
   return code_bits <= 4 ? 8 : code_bits == 5 ? 4 : code_bits == 6 ? 2 : 1;
 }
 
-// Sums of 4 products per row, exact. kCodeBits: bits of an unsigned code, or 8 for signed codes.
-// Pairs are summed in 16 bits and widened to 32 just before they could overflow.
+// Codes as Dot takes them, and how much above what they stand for. kCodeBits: bits of an unsigned
+// code, or 8 for signed codes.
 template <int kCodeBits>
+constexpr int kBias = 0;
+template <int kCodeBits>
+inline Line multiplicand(Line codes) {
+  return codes;
+}
+
+// Sums of 4 products per row, exact. Pairs are summed in 16 bits and widened to 32 just before they
+// could overflow. kLines: of a block, or of the half that has a scale of its own.
+template <int kCodeBits, int kLines>
 struct Dot {
-  __m256i a16 = _mm256_setzero_si256(), b16 = _mm256_setzero_si256();
+  static constexpr int kSums =
+      sums_before_widening(kCodeBits) < kLines ? sums_before_widening(kCodeBits) : kLines;
+  __m256i a16, b16;  // set by the first line after a widening
   __m256i a32 = _mm256_setzero_si256(), b32 = _mm256_setzero_si256();
 
-  static inline __m256i pairs(__m256i codes, __m256i q) {
+  [[gnu::always_inline]] static inline __m256i pairs(__m256i codes, __m256i q) {
     if constexpr (kCodeBits == 8)  // |w| * (q with w's sign): the multiply wants one unsigned side
       return _mm256_maddubs_epi16(_mm256_abs_epi8(codes), _mm256_sign_epi8(q, codes));
     else
       return _mm256_maddubs_epi16(codes, q);
   }
+  // Keeps the compiler from adding in another order, which costs it more registers than there are.
+  [[gnu::always_inline]] static inline void pin(__m256i& x) { asm("" : "+x"(x)); }
+
   template <int kLine>
-  inline void add(Line codes, const int8_t* q) {
+  [[gnu::always_inline]] inline void add(Line codes, const int8_t* q) {
     int32_t four;
     __builtin_memcpy(&four, q, 4);
     const __m256i broadcast = _mm256_set1_epi32(four);
-    a16 = _mm256_add_epi16(a16, pairs(codes.a, broadcast));
-    b16 = _mm256_add_epi16(b16, pairs(codes.b, broadcast));
-    if constexpr ((kLine + 1) % sums_before_widening(kCodeBits) == 0) widen();
+    if constexpr (kLine % kSums == 0) {
+      a16 = pairs(codes.a, broadcast);
+      b16 = pairs(codes.b, broadcast);
+    } else {
+      a16 = _mm256_add_epi16(a16, pairs(codes.a, broadcast));
+      b16 = _mm256_add_epi16(b16, pairs(codes.b, broadcast));
+    }
+    pin(a16);
+    pin(b16);
+    if constexpr ((kLine + 1) % kSums == 0) widen();
   }
-  inline void widen() {
+  [[gnu::always_inline]] inline void widen() {
     const __m256i ones = _mm256_set1_epi16(1);
     a32 = _mm256_add_epi32(a32, _mm256_madd_epi16(a16, ones));
     b32 = _mm256_add_epi32(b32, _mm256_madd_epi16(b16, ones));
-    a16 = b16 = _mm256_setzero_si256();
+    if constexpr (kSums < kLines) {
+      pin(a32);
+      pin(b32);
+    }
   }
-  inline Vi sum_of_products() {
-    if constexpr (sums_before_widening(kCodeBits) > 4)
-      widen();  // nothing is pending after 4 lines otherwise
-    return {a32, b32};
-  }
-
-  // The codes as they are multiplied are this much above the signed values they stand for.
-  static constexpr int kBias = 0;
+  inline Vi sum_of_products() const { return {a32, b32}; }
 };

@@ -17,7 +17,10 @@ namespace {
 #include "kernels/cpu/generic/float_ops.inl.h"
 
 #include "kernels/cpu/generic/attention.inl.h"
-#include "kernels/cpu/generic/matmul.inl.h"
+#include "kernels/cpu/generic/panel.inl.h"
+
+#include "kernels/cpu/generic/matmul_a8.inl.h"
+#include "kernels/cpu/generic/matmul_f32.inl.h"
 
 }  // namespace
 

@@ -32,10 +32,6 @@ inline void vstore_f16(uint16_t* p, Vf a) {
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(p),
                       _mm512_cvtps_ph(a.v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
 }
-inline Vf vload_u8(const uint8_t* p) {
-  return {_mm512_cvtepi32_ps(
-      _mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))))};
-}
 inline Vf vload_i8(const uint8_t* p) {
   return {_mm512_cvtepi32_ps(
       _mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))))};
@@ -48,6 +44,9 @@ inline Vf vfma(Vf a, Vf b, Vf c) { return {_mm512_fmadd_ps(a.v, b.v, c.v)}; }
 inline Vf vmax(Vf a, Vf b) { return {_mm512_max_ps(a.v, b.v)}; }  // b if either is NaN
 inline Vf vmin(Vf a, Vf b) { return {_mm512_min_ps(a.v, b.v)}; }
 
+inline Vi vi_load_u8(const uint8_t* p) {
+  return {_mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)))};
+}
 inline Vi vi_zero() { return {_mm512_setzero_si512()}; }
 inline Vi vi_set(int x) { return {_mm512_set1_epi32(x)}; }
 inline Vi vi_and(Vi a, Vi b) { return {_mm512_and_si512(a.v, b.v)}; }
@@ -70,6 +69,7 @@ inline Vf vi_to_float(Vi a) { return {_mm512_cvtepi32_ps(a.v)}; }
 inline Vi v_to_int(Vf a) { return {_mm512_cvtps_epi32(a.v)}; }  // nearest, ties to even
 inline Vi v_bits(Vf a) { return {_mm512_castps_si512(a.v)}; }
 inline Vf vi_as_float(Vi a) { return {_mm512_castsi512_ps(a.v)}; }
+inline Vf vload_u8(const uint8_t* p) { return vi_to_float(vi_load_u8(p)); }
 inline int32_t vi_reduce_max(Vi a) { return _mm512_reduce_max_epi32(a.v); }
 inline int32_t vi_reduce_add(Vi a) { return _mm512_reduce_add_epi32(a.v); }
 inline void vi_store_i8(int8_t* p, Vi a) {
@@ -77,6 +77,7 @@ inline void vi_store_i8(int8_t* p, Vi a) {
 }
 
 inline Line line_load(const uint8_t* p) { return {_mm512_loadu_si512(p)}; }
+inline void line_store(uint8_t* p, Line a) { _mm512_storeu_si512(p, a.v); }
 inline Line line_and(Line a, int byte) {
   return {_mm512_and_si512(a.v, _mm512_set1_epi8(static_cast<char>(byte)))};
 }
@@ -93,19 +94,28 @@ inline Line line_shift(Line a) {
 }
 inline Vi line_words(Line a) { return {a.v}; }
 
-// Sums of 4 products per row, exact. kCodeBits: bits of an unsigned code, or 8 for signed codes.
+// Codes as Dot takes them, and how much above what they stand for. kCodeBits: bits of an unsigned
+// code, or 8 for signed codes, which the multiplication wants unsigned.
 template <int kCodeBits>
+constexpr int kBias = kCodeBits == 8 ? 128 : 0;
+template <int kCodeBits>
+inline Line multiplicand(Line codes) {
+  if constexpr (kCodeBits == 8)
+    return {_mm512_xor_si512(codes.v, _mm512_set1_epi8(-128))};
+  else
+    return codes;
+}
+
+// Sums of 4 products per row, exact. kLines: of a block, or of the half that has a scale of its
+// own.
+template <int kCodeBits, int kLines>
 struct Dot {
   __m512i sum = _mm512_setzero_si512();
   template <int kLine>
-  inline void add(Line codes, const int8_t* q) {
+  [[gnu::always_inline]] inline void add(Line codes, const int8_t* q) {
     int32_t four;
     __builtin_memcpy(&four, q, 4);
-    if constexpr (kCodeBits == 8) codes.v = _mm512_xor_si512(codes.v, _mm512_set1_epi8(-128));
     sum = _mm512_dpbusd_epi32(sum, codes.v, _mm512_set1_epi32(four));
   }
   inline Vi sum_of_products() const { return {sum}; }
-
-  // The codes as they are multiplied are this much above the signed values they stand for.
-  static constexpr int kBias = kCodeBits == 8 ? 128 : 0;
 };

@@ -58,9 +58,13 @@ inline float largest_magnitude(const float* x) {
   return __builtin_bit_cast(float, vi_reduce_max(vi_max(lo, hi)));
 }
 
-// Rounds 16 values to x * scale = 128 * q + q_low and returns the sum of that; exact, so any order
-// will do.
-inline int32_t round_half_block(Vf x, Vf scale, bool wide, int8_t* q, int8_t* q_low) {
+struct HalfSums {
+  int32_t q, q_low;
+};
+
+// Rounds 16 values to x * scale = q, or = 128 * q + q_low; the sums are exact, so any order will
+// do.
+inline HalfSums round_half_block(Vf x, Vf scale, bool wide, int8_t* q, int8_t* q_low) {
   Vi high = v_to_int(vmul(x, scale));
   Vi low = vi_zero();
   if (wide) {
@@ -70,7 +74,7 @@ inline int32_t round_half_block(Vf x, Vf scale, bool wide, int8_t* q, int8_t* q_
   }
   vi_store_i8(q, high);
   vi_store_i8(q_low, low);
-  return vi_reduce_add(vi_add(vi_shl<7>(high), low));
+  return {vi_reduce_add(high), wide ? vi_reduce_add(low) : 0};
 }
 
 inline int64_t a8_index(const A8& x, int64_t t, int64_t b) {
@@ -84,16 +88,17 @@ inline void quantize_block(const float* x, float amax, bool wide, const A8& out,
   const float inverse = finite && amax > 0 ? (wide ? 128.0f * kMaxQ : 1.0f * kMaxQ) / amax : 0.0f;
   const Vf scale = vset(__builtin_isfinite(inverse) ? inverse : 0.0f);
   const Vf lo = finite ? vload(x) : vzero(), hi = finite ? vload(x + 16) : vzero();
-  const int32_t first = round_half_block(lo, scale, wide, out.q + at, out.q_low + at);
-  const int32_t second = round_half_block(hi, scale, wide, out.q + at + 16, out.q_low + at + 16);
-  const float d = finite ? amax / (128.0f * kMaxQ) : __builtin_nanf("");
+  const HalfSums first = round_half_block(lo, scale, wide, out.q + at, out.q_low + at);
+  const HalfSums second = round_half_block(hi, scale, wide, out.q + at + 16, out.q_low + at + 16);
+  const float d = finite ? amax / kMaxQ : __builtin_nanf("");
+  const float half[2] = {d * (1.0f / 128) * static_cast<float>(128 * first.q + first.q_low),
+                         d * (1.0f / 128) * static_cast<float>(128 * second.q + second.q_low)};
+  const int32_t sums[4] = {first.q + second.q, first.q, first.q_low + second.q_low, first.q_low};
   out.wide[i] = wide;
   out.d[i] = d;
-  out.s[i] = d * static_cast<float>(first + second);
-  out.s_half[2 * i] = d * static_cast<float>(first);
-  out.s_half[2 * i + 1] = d * static_cast<float>(second);
-  out.sum[2 * i] = first;
-  out.sum[2 * i + 1] = second;
+  out.s[i] = d * (1.0f / 128) * static_cast<float>(128 * sums[0] + sums[2]);
+  __builtin_memcpy(out.s_half + 2 * i, half, sizeof(half));
+  __builtin_memcpy(out.sum + 4 * i, sums, sizeof(sums));
 }
 
 void quantize_a8(const float* x, const A8& out, int64_t t) {

@@ -1,0 +1,320 @@
+// Matrix products with rounded activations (A8) over P16 panels. Two kernels, the same sums:
+//   dot_panel   a few tokens: codes go from the panel to registers; bound by reading the weights
+//   gemm        more: a chunk of a panel is unpacked once and multiplied with all tokens of a slab
+// Each output is one chain of float additions, in the order that kChunk (api.h) states, whatever
+// the tile (I1).
+
+constexpr int kDotTokens = 4;  // at most so many for dot_panel
+constexpr int kSlab = 256;     // tokens whose activations of one chunk (2 x 196 KB) fit L2
+
+constexpr int log2_of(int power) {
+  int log = 0;
+  while (power > 1) {
+    power /= 2;
+    ++log;
+  }
+  return log;
+}
+
+// ---- Chunks of up to kChunk blocks of a panel, packed or unpacked: the same codes and scales.
+
+template <DType T>
+struct PackedChunk {
+  static constexpr int kBits = code_bits<T>();
+  static constexpr int kOffset = kLayout<T>.offset + kBias<kBits>;
+  static constexpr int kParts = kHalves<T> ? 2 : 1, kLines = 8 / kParts;
+  static constexpr bool kMin = kHasMin<T>;
+  PanelPointers<T> p;
+  int64_t panel_bytes;
+
+  template <int kLine>
+  inline Line line(int64_t b) const {
+    return multiplicand<kBits>(code_line<T, kLine>(p.codes + b * kLayout<T>.code_bytes));
+  }
+  inline Scales scales(int64_t b) const {
+    return block_scales<T>(p.sub + b * kLayout<T>.sub_bytes,
+                           p.super + b / 8 * kLayout<T>.super_bytes);
+  }
+  // Weights come from memory faster than the hardware's own prefetcher asks for them, since a panel
+  // is several short streams: each block fetches the same block of the next panel.
+  inline void fetch_ahead(int64_t b) const {
+    const uint8_t* codes = p.codes + panel_bytes + b * kLayout<T>.code_bytes;
+    for (int i = 0; i < kLayout<T>.code_bytes; i += 64) __builtin_prefetch(codes + i);
+    __builtin_prefetch(p.sub + panel_bytes + b * kLayout<T>.sub_bytes);
+  }
+};
+
+template <class Packed>
+struct UnpackedChunk {
+  static constexpr int kBits = Packed::kBits, kOffset = Packed::kOffset;
+  static constexpr int kParts = Packed::kParts, kLines = Packed::kLines;
+  static constexpr bool kMin = Packed::kMin;
+  alignas(64) uint8_t codes[kChunk][kBlock * kPanelRows];
+  float d[kChunk][kParts][kPanelRows];
+  float m[kChunk][kParts][kPanelRows];
+  const Packed* ahead;  // where to fetch from, or nullptr
+
+  template <int kLine>
+  inline Line line(int64_t b) const {
+    return line_load(codes[b] + 64 * kLine);
+  }
+  inline Scales scales(int64_t b) const {
+    Scales s;
+    for (int part = 0; part < kParts; ++part) {
+      s.d[part] = vload(d[b][part]);
+      if constexpr (kMin) s.m[part] = vload(m[b][part]);
+    }
+    return s;
+  }
+  inline void fetch_ahead(int64_t b) const {
+    if (ahead) ahead->fetch_ahead(b);
+  }
+};
+
+template <class Packed, int kLine>
+[[gnu::always_inline]] inline void unpack_lines(const Packed& from, int64_t b, uint8_t* to) {
+  if constexpr (kLine < 8) {
+    line_store(to + 64 * kLine, from.template line<kLine>(b));
+    unpack_lines<Packed, kLine + 1>(from, b, to);
+  }
+}
+
+template <class Packed>
+inline void unpack(const Packed& from, int64_t blocks, UnpackedChunk<Packed>& to) {
+  for (int64_t b = 0; b < blocks; ++b) {
+    unpack_lines<Packed, 0>(from, b, to.codes[b]);
+    const Scales s = from.scales(b);
+    for (int part = 0; part < Packed::kParts; ++part) {
+      vstore(to.d[b][part], s.d[part]);
+      if constexpr (Packed::kMin) vstore(to.m[b][part], s.m[part]);
+    }
+  }
+}
+
+template <class Chunk>
+using ChunkDot = Dot<Chunk::kBits, Chunk::kLines>;
+
+// ---- Blocks of a chunk times M tokens. q is that of the first of them.
+
+template <class Chunk, int kLine, int kEnd, int M>
+[[gnu::always_inline]] inline void add_lines(const Chunk& w, int64_t b, const int8_t* q,
+                                             ChunkDot<Chunk>* dots) {
+  if constexpr (kLine < kEnd) {
+    const Line codes = w.template line<kLine>(b);
+    for (int m = 0; m < M; ++m) dots[m].template add<kLine>(codes, q + m * kBlock + 4 * kLine);
+    add_lines<Chunk, kLine + 1, kEnd, M>(w, b, q, dots);
+  }
+}
+
+// Sum of the multipliers that a part of a block has; sums: of the whole, of the first half.
+template <int kParts>
+inline Vi part_sum(const int32_t* sums, int part) {
+  if constexpr (kParts == 1) return vi_set(sums[0]);
+  return part == 0 ? vi_set(sums[1]) : vi_sub(vi_set(sums[0]), vi_set(sums[1]));
+}
+
+template <class Chunk>
+inline Vf without_offset(Vi dot, const int32_t* sums, int part) {
+  if constexpr (Chunk::kOffset != 0)
+    dot = vi_sub(dot, vi_shl<log2_of(Chunk::kOffset)>(part_sum<Chunk::kParts>(sums, part)));
+  return vi_to_float(dot);
+}
+
+// The terms of q of one part of a block. i: A8 index of the first token's block.
+template <class Chunk, int kPart, int M>
+[[gnu::always_inline]] inline void add_part(const Chunk& w, const Scales& s, const A8& x, int64_t b,
+                                            int64_t i, Vf* acc) {
+  ChunkDot<Chunk> dots[M];
+  add_lines<Chunk, kPart * Chunk::kLines, (kPart + 1) * Chunk::kLines, M>(w, b, x.q + i * kBlock,
+                                                                          dots);
+  for (int m = 0; m < M; ++m) {
+    const Vf dot = without_offset<Chunk>(dots[m].sum_of_products(), x.sum + 4 * (i + m), kPart);
+    acc[m] = vfma(vmul(s.d[kPart], vset(x.d[i + m])), dot, acc[m]);
+    if constexpr (Chunk::kMin) {
+      const float total = Chunk::kParts == 1 ? x.s[i + m] : x.s_half[2 * (i + m) + kPart];
+      acc[m] = vfma(s.m[kPart], vset(total), acc[m]);
+    }
+  }
+}
+
+template <class Chunk, int M>
+[[gnu::always_inline]] inline void add_high(const Chunk& w, const A8& x, int64_t i, int64_t blocks,
+                                            Vf* acc) {
+  for (int64_t b = 0; b < blocks; ++b, i += kA8Tokens) {
+    w.fetch_ahead(b);
+    const Scales s = w.scales(b);
+    add_part<Chunk, 0, M>(w, s, x, b, i, acc);
+    if constexpr (Chunk::kParts == 2) add_part<Chunk, 1, M>(w, s, x, b, i, acc);
+  }
+}
+
+template <class Chunk, int kPart>
+[[gnu::always_inline]] inline Vf add_low_part(const Chunk& w, const Scales& s, const A8& x,
+                                              int64_t b, int64_t i, Vf acc) {
+  ChunkDot<Chunk> dot;
+  add_lines<Chunk, kPart * Chunk::kLines, (kPart + 1) * Chunk::kLines, 1>(
+      w, b, x.q_low + i * kBlock, &dot);
+  const Vf sum = without_offset<Chunk>(dot.sum_of_products(), x.sum + 4 * i + 2, kPart);
+  return vfma(vmul(vmul(s.d[kPart], vset(x.d[i])), vset(1.0f / 128)), sum, acc);
+}
+
+// Which blocks of a chunk are wide for which of eight tokens: 8 * block + token, ascending.
+struct WideList {
+  int count = 0;
+  uint8_t entries[kChunk * kA8Tokens];
+};
+
+inline void list_wide(const A8& x, int64_t i, int64_t blocks, int first_token, int tokens,
+                      WideList& list) {
+  list.count = 0;
+  for (int64_t b = 0; b < blocks; ++b, i += kA8Tokens) {
+    uint64_t wide;
+    __builtin_memcpy(&wide, x.wide + i, 8);
+    if (wide == 0) continue;
+    for (int m = first_token; m < first_token + tokens; ++m) {
+      list.entries[list.count] = static_cast<uint8_t>(8 * b + m);
+      list.count += x.wide[i + m];
+    }
+  }
+}
+
+// The terms of q_low. i: A8 index of the chunk's first block of the group's first token.
+template <class Chunk>
+inline void add_low(const Chunk& w, const A8& x, int64_t i, const WideList& list,
+                    float (*acc)[kPanelRows]) {
+  for (int e = 0; e < list.count; ++e) {
+    const int b = list.entries[e] / kA8Tokens, m = list.entries[e] % kA8Tokens;
+    const int64_t at = i + list.entries[e];
+    const Scales s = w.scales(b);
+    Vf sum = add_low_part<Chunk, 0>(w, s, x, b, at, vload(acc[m]));
+    if constexpr (Chunk::kParts == 2) sum = add_low_part<Chunk, 1>(w, s, x, b, at, sum);
+    vstore(acc[m], sum);
+  }
+}
+
+inline int64_t group_index(const A8& x, int64_t t, int64_t block) {
+  return (t / kA8Tokens * (x.cols / kBlock) + block) * kA8Tokens;
+}
+
+// One panel times tokens [t, t + tokens), which lie in one group of kA8Tokens; tokens <= M.
+template <DType T, int M>
+void dot_panel(const uint8_t* panel, int64_t panel_bytes, const A8& x, int64_t t, int tokens,
+               float* y, int64_t y_stride) {
+  const int64_t blocks = x.cols / kBlock;
+  const auto first_token = static_cast<int>(t % kA8Tokens);
+  Vf acc[M];
+  for (int m = 0; m < M; ++m) acc[m] = vzero();
+  for (int64_t begin = 0; begin < blocks; begin += kChunk) {
+    const int64_t count = blocks - begin < kChunk ? blocks - begin : kChunk;
+    const PackedChunk<T> w{PanelPointers<T>(panel, blocks, begin), panel_bytes};
+    const int64_t i = group_index(x, t, begin);
+    add_high<PackedChunk<T>, M>(w, x, i + first_token, count, acc);
+    WideList list;
+    list_wide(x, i, count, first_token, tokens, list);
+    if (list.count == 0) continue;
+    float rows[kA8Tokens][kPanelRows];
+    for (int m = 0; m < M; ++m) vstore(rows[(first_token + m) % kA8Tokens], acc[m]);
+    add_low(w, x, i, list, rows);
+    for (int m = 0; m < M; ++m) acc[m] = vload(rows[(first_token + m) % kA8Tokens]);
+  }
+  for (int m = 0; m < tokens; ++m) vstore(y + m * y_stride, acc[m]);
+}
+
+// An unpacked chunk times the tokens of one group, added to what the chunks before it left in y.
+template <class Chunk>
+void gemm_group(const Chunk& w, const A8& x, int64_t i, int64_t blocks, const WideList& list,
+                bool is_first_chunk, int64_t tokens, float* y, int64_t y_stride) {
+  float rows[kA8Tokens][kPanelRows];
+  for (int64_t first = 0; first < tokens; first += kTokenTile) {
+    Vf acc[kTokenTile];
+    for (int m = 0; m < kTokenTile; ++m)
+      acc[m] = is_first_chunk || first + m >= tokens ? vzero() : vload(y + (first + m) * y_stride);
+    add_high<Chunk, kTokenTile>(w, x, i + first, blocks, acc);
+    for (int m = 0; m < kTokenTile; ++m) vstore(rows[first + m], acc[m]);
+  }
+  add_low(w, x, i, list, rows);
+  for (int64_t m = 0; m < tokens; ++m) vstore(y + m * y_stride, vload(rows[m]));
+}
+
+// Panels [begin, end) times one slab of tokens, for one chunk of the inputs.
+template <DType T>
+void gemm_chunk(const PanelMatrix& w, int64_t begin, int64_t end, int64_t first_block,
+                int64_t blocks, const A8& x, int64_t t, int64_t tokens, float* y,
+                int64_t y_stride) {
+  WideList lists[kSlab / kA8Tokens];
+  const auto in_group = [&](int64_t g) {
+    return tokens - g < kA8Tokens ? tokens - g : int64_t{kA8Tokens};
+  };
+  for (int64_t g = 0; g < tokens; g += kA8Tokens)
+    list_wide(x, group_index(x, t + g, first_block), blocks, 0, static_cast<int>(in_group(g)),
+              lists[g / kA8Tokens]);
+  const auto panel_bytes = static_cast<int64_t>(w.panel_bytes);
+  UnpackedChunk<PackedChunk<T>> chunk;
+  for (int64_t panel = begin; panel < end; ++panel) {
+    const PackedChunk<T> packed{
+        PanelPointers<T>(w.data + panel * panel_bytes, x.cols / kBlock, first_block), panel_bytes};
+    unpack(packed, blocks, chunk);
+    for (int64_t g = 0; g < tokens; g += kA8Tokens) {
+      chunk.ahead = g == 0 ? &packed : nullptr;
+      gemm_group(chunk, x, group_index(x, t + g, first_block), blocks, lists[g / kA8Tokens],
+                 first_block == 0, in_group(g), y + (t + g) * y_stride + panel * kPanelRows,
+                 y_stride);
+    }
+  }
+}
+
+template <DType T>
+void gemm(const PanelMatrix& w, int64_t begin, int64_t end, const A8& x, int64_t tokens, float* y,
+          int64_t y_stride) {
+  const int64_t blocks = x.cols / kBlock;
+  for (int64_t t = 0; t < tokens; t += kSlab)
+    for (int64_t b = 0; b < blocks; b += kChunk)
+      gemm_chunk<T>(w, begin, end, b, blocks - b < kChunk ? blocks - b : kChunk, x, t,
+                    tokens - t < kSlab ? tokens - t : kSlab, y, y_stride);
+}
+
+template <DType T, int M>
+void dot_panels(const PanelMatrix& w, int64_t begin, int64_t end, const A8& x, int64_t tokens,
+                float* y, int64_t y_stride) {
+  const auto panel_bytes = static_cast<int64_t>(w.panel_bytes);
+  for (int64_t panel = begin; panel < end; ++panel)
+    dot_panel<T, M>(w.data + panel * panel_bytes, panel_bytes, x, 0, static_cast<int>(tokens),
+                    y + panel * kPanelRows, y_stride);
+}
+
+template <DType T>
+void a8_panels(const PanelMatrix& w, int64_t begin, int64_t end, const A8& x, int64_t tokens,
+               float* y, int64_t y_stride) {
+  if (tokens == 1) return dot_panels<T, 1>(w, begin, end, x, tokens, y, y_stride);
+  if (tokens == 2) return dot_panels<T, 2>(w, begin, end, x, tokens, y, y_stride);
+  if (tokens <= kDotTokens) return dot_panels<T, kDotTokens>(w, begin, end, x, tokens, y, y_stride);
+  gemm<T>(w, begin, end, x, tokens, y, y_stride);
+}
+
+void matmul_a8(const PanelMatrix& w, int64_t begin, int64_t end, const A8& x, int64_t tokens,
+               float* y, int64_t y_stride) {
+  switch (w.type) {
+    case DType::q4_0:
+      return a8_panels<DType::q4_0>(w, begin, end, x, tokens, y, y_stride);
+    case DType::q4_1:
+      return a8_panels<DType::q4_1>(w, begin, end, x, tokens, y, y_stride);
+    case DType::q5_0:
+      return a8_panels<DType::q5_0>(w, begin, end, x, tokens, y, y_stride);
+    case DType::q5_1:
+      return a8_panels<DType::q5_1>(w, begin, end, x, tokens, y, y_stride);
+    case DType::q8_0:
+      return a8_panels<DType::q8_0>(w, begin, end, x, tokens, y, y_stride);
+    case DType::q2_k:
+      return a8_panels<DType::q2_k>(w, begin, end, x, tokens, y, y_stride);
+    case DType::q3_k:
+      return a8_panels<DType::q3_k>(w, begin, end, x, tokens, y, y_stride);
+    case DType::q4_k:
+      return a8_panels<DType::q4_k>(w, begin, end, x, tokens, y, y_stride);
+    case DType::q5_k:
+      return a8_panels<DType::q5_k>(w, begin, end, x, tokens, y, y_stride);
+    case DType::q6_k:
+      return a8_panels<DType::q6_k>(w, begin, end, x, tokens, y, y_stride);
+    default:
+      return;
+  }
+}
