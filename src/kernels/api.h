@@ -51,7 +51,7 @@ constexpr int kA8Tokens = 8;
 
 // A block is wide if the square of its largest |x| is more than this times the mean of those
 // squares over the row.
-constexpr float kWideThreshold = 1.5f;
+constexpr float kWideThreshold = 3.0f;
 
 // Products with A8 add, for every kChunk blocks of inputs, first the terms of q in order, then
 // those of q_low. The unpacked codes of so many blocks of a panel (12 KB) fit the first-level

@@ -4,8 +4,9 @@
 // Each output is one chain of float additions, in the order that kChunk (api.h) states, whatever
 // the tile (I1).
 
-constexpr int kDotTokens = 4;  // at most so many for dot_panel
-constexpr int kSlab = 256;     // tokens whose activations of one chunk (2 x 196 KB) fit L2
+constexpr int kDotTokens = 4;    // at most so many for dot_panel
+constexpr int kSlab = 256;       // tokens whose activations of one chunk (2 x 196 KB) fit L2,
+constexpr int kSlabPanels = 16;  // beside the results of so many panels (262 KB)
 
 constexpr int log2_of(int power) {
   int log = 0;
@@ -267,10 +268,12 @@ template <DType T>
 void gemm(const PanelMatrix& w, int64_t begin, int64_t end, const A8& x, int64_t tokens, float* y,
           int64_t y_stride) {
   const int64_t blocks = x.cols / kBlock;
+  const auto least = [](int64_t a, int64_t b) { return a < b ? a : b; };
   for (int64_t t = 0; t < tokens; t += kSlab)
-    for (int64_t b = 0; b < blocks; b += kChunk)
-      gemm_chunk<T>(w, begin, end, b, blocks - b < kChunk ? blocks - b : kChunk, x, t,
-                    tokens - t < kSlab ? tokens - t : kSlab, y, y_stride);
+    for (int64_t panel = begin; panel < end; panel += kSlabPanels)
+      for (int64_t b = 0; b < blocks; b += kChunk)
+        gemm_chunk<T>(w, panel, least(end, panel + kSlabPanels), b, least(blocks - b, kChunk), x, t,
+                      least(tokens - t, kSlab), y, y_stride);
 }
 
 template <DType T, int M>

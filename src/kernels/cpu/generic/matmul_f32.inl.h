@@ -1,6 +1,6 @@
-// Matrix products with fp32 activations over P16 panels: weights become floats a line at a time, each
-// used by all tokens of the tile. Each output is one chain of float additions over the inputs in
-// ascending order, whatever the tile (I1).
+// Matrix products with fp32 activations over P16 panels: weights become floats a line at a time,
+// each used by all tokens of the tile. Each output is one chain of float additions over the inputs
+// in ascending order, whatever the tile (I1).
 
 // Input 4*line + kByte of 16 rows as floats, before scaling.
 template <DType T, int kByte>
