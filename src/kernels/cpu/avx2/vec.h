@@ -11,6 +11,8 @@ struct Line {
   __m256i a, b;
 };
 
+constexpr int kGemmPanels = 1;  // panels that share one broadcast of an activation
+constexpr int kGemmSums = 4;    // panels x tokens of a tile: 2 halves each of 16 registers
 constexpr int kTokenTile =
     4;  // 4 tokens x 2 halves of 16-bit sums leave 8 of 16 registers for lines and floats
 constexpr int kAttentionTile = 4;  // query rows that share one load of K or V

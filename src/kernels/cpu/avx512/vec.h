@@ -11,6 +11,8 @@ struct Line {
   __m512i v;
 };
 
+constexpr int kGemmPanels = 2;  // panels that share one broadcast of an activation
+constexpr int kGemmSums = 8;    // panels x tokens of a tile: 8 + 8 sums of 32 registers
 constexpr int kTokenTile =
     8;  // tokens that share one unpacked line: 8 + 8 accumulators of 32 registers
 constexpr int kAttentionTile = 8;  // query rows that share one load of K or V
