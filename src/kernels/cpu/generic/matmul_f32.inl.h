@@ -1,6 +1,9 @@
-// Matrix products with fp32 activations over P16 panels: weights become floats a line at a time,
-// each used by all tokens of the tile. Each output is one chain of float additions over the inputs
-// in ascending order, whatever the tile (I1).
+// Matrix products with fp32 activations over P16 panels. Each output is one chain of float
+// additions over the inputs in ascending order, whatever the tile (I1). Tokens take weights
+// straight from the panel, unless those are quantised and the tokens more than two: then some
+// inputs of a panel are unpacked once for all.
+
+constexpr int kF32Chunk = 8;  // blocks whose weights as floats (16 KB) fit the first-level cache
 
 // Input 4*line + kByte of 16 rows as floats, before scaling.
 template <DType T, int kByte>
@@ -11,24 +14,25 @@ inline Vf code_floats(Line codes) {
     return vi_to_float(vi_and(vi_shr<8 * kByte>(line_words(codes)), vi_set(255)));
 }
 
-template <DType T, int kByte, int M>
-inline void f32_bytes(Line codes, Vf d, Vf m, const float* x, int64_t x_stride, Vf* acc) {
+// Calls use(i, weights of 16 rows for input i) for the inputs of a block in order.
+template <DType T, int kByte, class Use>
+[[gnu::always_inline]] inline void each_byte(Line codes, int line, Vf d, Vf m, const Use& use) {
   if constexpr (kByte < 4) {
     Vf w = vmul(d, vsub(code_floats<T, kByte>(codes), vset(static_cast<float>(kLayout<T>.offset))));
     if constexpr (kHasMin<T>) w = vadd(w, m);
-    for (int t = 0; t < M; ++t) acc[t] = vfma(w, vset(x[t * x_stride + kByte]), acc[t]);
-    f32_bytes<T, kByte + 1, M>(codes, d, m, x, x_stride, acc);
+    use(4 * line + kByte, w);
+    each_byte<T, kByte + 1>(codes, line, d, m, use);
   }
 }
 
-template <DType T, int kLine, int M>
-inline void f32_lines(const uint8_t* block, const Scales& s, const float* x, int64_t x_stride,
-                      Vf* acc) {
+template <DType T, int kLine, class Use>
+[[gnu::always_inline]] inline void each_line(const uint8_t* block, const Scales& s,
+                                             const Use& use) {
   if constexpr (kLine < 8) {
     constexpr int half = kHalves<T> ? kLine / 4 : 0;
     const Vf m = kHasMin<T> ? s.m[half] : vzero();
-    f32_bytes<T, 0, M>(code_line<T, kLine>(block), s.d[half], m, x + 4 * kLine, x_stride, acc);
-    f32_lines<T, kLine + 1, M>(block, s, x, x_stride, acc);
+    each_byte<T, 0>(code_line<T, kLine>(block), kLine, s.d[half], m, use);
+    each_line<T, kLine + 1>(block, s, use);
   }
 }
 
@@ -42,42 +46,91 @@ inline Vf plain_weights(const uint8_t* at) {
     return vload_bf16(at);
 }
 
-template <DType T, int M>
-inline void f32_tile(const uint8_t* panel, int64_t cols, const float* x, int64_t x_stride, float* y,
-                     int64_t y_stride) {
+// The same for inputs [first, first + count) of a panel; first is a multiple of 256.
+template <DType T, class Use>
+[[gnu::always_inline]] inline void each_input(const uint8_t* panel, int64_t cols, int64_t first,
+                                              int64_t count, const Use& use) {
   constexpr PanelLayout l = kLayout<T>;
+  if constexpr (l.scales == ScaleKind::none) {
+    for (int64_t i = 0; i < count; ++i)
+      use(i, plain_weights<T>(panel + (first + i) * l.code_bytes));
+  } else {
+    const PanelPointers<T> p(panel, cols / kBlock, first / kBlock);
+    for (int64_t b = 0; b < count / kBlock; ++b) {
+      const Scales s = block_scales<T>(p.sub + b * l.sub_bytes, p.super + b / 8 * l.super_bytes);
+      each_line<T, 0>(p.codes + b * l.code_bytes, s,
+                      [&](int64_t i, Vf w) { use(b * kBlock + i, w); });
+    }
+  }
+}
+
+template <DType T, int M>
+inline void f32_dot(const uint8_t* panel, int64_t cols, const float* x, int64_t x_stride, float* y,
+                    int64_t y_stride) {
   Vf acc[M];
   for (int t = 0; t < M; ++t) acc[t] = vzero();
-  if constexpr (l.scales == ScaleKind::none) {
-    for (int64_t k = 0; k < cols; ++k) {
-      const Vf w = plain_weights<T>(panel + k * l.code_bytes);
-      for (int t = 0; t < M; ++t) acc[t] = vfma(w, vset(x[t * x_stride + k]), acc[t]);
-    }
-  } else {
-    const int64_t blocks = cols / kBlock;
-    const PanelPointers<T> p(panel, blocks);
-    for (int64_t b = 0; b < blocks; ++b) {
-      const Scales s = block_scales<T>(p.sub + b * l.sub_bytes, p.super + b / 8 * l.super_bytes);
-      f32_lines<T, 0, M>(p.codes + b * l.code_bytes, s, x + b * kBlock, x_stride, acc);
-    }
+  each_input<T>(panel, cols, 0, cols, [&](int64_t i, Vf w) {
+    for (int t = 0; t < M; ++t) acc[t] = vfma(w, vset(x[t * x_stride + i]), acc[t]);
+  });
+  for (int t = 0; t < M; ++t) vstore(y + t * y_stride, acc[t]);
+}
+
+// As many tokens as a tile holds, then the rest in smaller ones.
+template <DType T, int M>
+inline void f32_dots(const uint8_t* panel, int64_t cols, const float* x, int64_t x_stride,
+                     int64_t t, int64_t tokens, float* y, int64_t y_stride) {
+  for (; t + M <= tokens; t += M)
+    f32_dot<T, M>(panel, cols, x + t * x_stride, x_stride, y + t * y_stride, y_stride);
+  if constexpr (M > 1) f32_dots<T, M / 2>(panel, cols, x, x_stride, t, tokens, y, y_stride);
+}
+
+// Adds `count` inputs, whose weights are w[count][16], to the sums in y.
+template <int M>
+inline void f32_tile(const float* w, int64_t count, bool is_first, const float* x, int64_t x_stride,
+                     float* y, int64_t y_stride) {
+  Vf acc[M];
+  for (int t = 0; t < M; ++t) acc[t] = is_first ? vzero() : vload(y + t * y_stride);
+  for (int64_t i = 0; i < count; ++i) {
+    const Vf weights = vload(w + i * kPanelRows);
+    for (int t = 0; t < M; ++t) acc[t] = vfma(weights, vset(x[t * x_stride + i]), acc[t]);
   }
   for (int t = 0; t < M; ++t) vstore(y + t * y_stride, acc[t]);
 }
 
-template <DType T, int M>
-inline void f32_panel(const uint8_t* panel, int64_t cols, const float* x, int64_t x_stride,
-                      int64_t t, int64_t tokens, float* y, int64_t y_stride) {
+template <int M>
+inline void f32_tiles(const float* w, int64_t count, bool is_first, const float* x,
+                      int64_t x_stride, int64_t t, int64_t tokens, float* y, int64_t y_stride) {
   for (; t + M <= tokens; t += M)
-    f32_tile<T, M>(panel, cols, x + t * x_stride, x_stride, y + t * y_stride, y_stride);
-  if constexpr (M > 1) f32_panel<T, M / 2>(panel, cols, x, x_stride, t, tokens, y, y_stride);
+    f32_tile<M>(w, count, is_first, x + t * x_stride, x_stride, y + t * y_stride, y_stride);
+  if constexpr (M > 1) f32_tiles<M / 2>(w, count, is_first, x, x_stride, t, tokens, y, y_stride);
+}
+
+template <DType T>
+void f32_gemm_panel(const uint8_t* panel, int64_t cols, const float* x, int64_t x_stride,
+                    int64_t tokens, float* y, int64_t y_stride) {
+  constexpr int64_t kInputs = kF32Chunk * kBlock;
+  alignas(64) float weights[kInputs * kPanelRows];
+  for (int64_t first = 0; first < cols; first += kInputs) {
+    const int64_t count = cols - first < kInputs ? cols - first : kInputs;
+    each_input<T>(panel, cols, first, count,
+                  [&](int64_t i, Vf w) { vstore(weights + i * kPanelRows, w); });
+    f32_tiles<kTokenTile>(weights, count, first == 0, x + first, x_stride, 0, tokens, y, y_stride);
+  }
 }
 
 template <DType T>
 void f32_panels(const PanelMatrix& w, int64_t begin, int64_t end, const float* x, int64_t x_stride,
                 int64_t tokens, float* y, int64_t y_stride) {
-  for (int64_t panel = begin; panel < end; ++panel)
-    f32_panel<T, kTokenTile>(w.data + panel * static_cast<int64_t>(w.panel_bytes), w.cols, x,
-                             x_stride, 0, tokens, y + panel * kPanelRows, y_stride);
+  for (int64_t p = begin; p < end; ++p) {
+    const uint8_t* panel = w.data + p * static_cast<int64_t>(w.panel_bytes);
+    float* out = y + p * kPanelRows;
+    if constexpr (kLayout<T>.scales == ScaleKind::none)
+      f32_dots<T, kTokenTile>(panel, w.cols, x, x_stride, 0, tokens, out, y_stride);
+    else if (tokens <= 2)
+      f32_dots<T, 2>(panel, w.cols, x, x_stride, 0, tokens, out, y_stride);
+    else
+      f32_gemm_panel<T>(panel, w.cols, x, x_stride, tokens, out, y_stride);
+  }
 }
 
 void matmul_f32(const PanelMatrix& w, int64_t begin, int64_t end, const float* x, int64_t x_stride,
