@@ -113,6 +113,11 @@ struct Ops {
   void (*matmul_f32)(const PanelMatrix& w, int64_t panel_begin, int64_t panel_end, const float* x,
                      int64_t x_stride, int64_t tokens, float* y, int64_t y_stride);
 
+  // The same with x rounded to bf16, for bf16 weights; nullptr where the machine has no such dot
+  // product. An output is one chain over pairs of inputs in ascending order.
+  void (*matmul_bf16)(const PanelMatrix& w, int64_t panel_begin, int64_t panel_end, const float* x,
+                      int64_t x_stride, int64_t tokens, float* y, int64_t y_stride);
+
   // Row t of out from cols floats at x.
   void (*quantize_a8)(const float* x, const A8& out, int64_t t);
 

@@ -10,6 +10,9 @@ namespace octavo::kernels {
 #ifdef __x86_64__
 extern const Ops kOps_avx2;
 extern const Ops kOps_avx512;
+void matmul_bf16_avx512(const PanelMatrix& w, int64_t panel_begin, int64_t panel_end,
+                        const float* x, int64_t x_stride, int64_t tokens, float* y,
+                        int64_t y_stride);
 #endif
 extern const Ops kOps_ref;
 
@@ -45,6 +48,16 @@ std::string missing_avx512() {
                      {"f16c", __builtin_cpu_supports("f16c") != 0}});
 }
 
+// The bf16 dot product came later than the rest: a machine may lack it alone.
+const Ops* ops_avx512() {
+  static const Ops with_bf16 = [] {
+    Ops ops = kOps_avx512;
+    ops.matmul_bf16 = matmul_bf16_avx512;
+    return ops;
+  }();
+  return __builtin_cpu_supports("avx512bf16") ? &with_bf16 : &kOps_avx512;
+}
+
 #endif
 
 }  // namespace
@@ -52,7 +65,7 @@ std::string missing_avx512() {
 std::vector<IsaChoice> list_isas() {
   return {
 #ifdef __x86_64__
-      {"avx512", &kOps_avx512, missing_avx512()},
+      {"avx512", ops_avx512(), missing_avx512()},
       {"avx2", &kOps_avx2, missing_avx2()},
 #endif
       {"ref", &kOps_ref, ""},

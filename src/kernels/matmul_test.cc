@@ -126,6 +126,26 @@ TEST(MatmulF32, AgreesWithDoublePrecision) {
     }
 }
 
+TEST(MatmulBf16, IsTheProductOfRoundedActivations) {
+  if (!ops().matmul_bf16) GTEST_SKIP() << "no bf16 dot product in " << ops().isa;
+  for (int64_t cols : {1, 31, 512, 1037})
+    for (int64_t tokens : {1, 2, 7, 13, 270}) {
+      const PackedMatrix p = packed(random_matrix(DType::bf16, 33, cols, 9));
+      std::vector<float> x = random_floats(static_cast<size_t>(tokens * cols), 10);
+      std::vector<float> y(static_cast<size_t>(tokens * 48));
+      ops().matmul_bf16(p.view(), 0, 1, x.data(), cols, tokens, y.data(), 48);
+      ops().matmul_bf16(p.view(), 1, 3, x.data(), cols, tokens, y.data(), 48);
+      for (float& v : x) v = bf16_to_f32(f32_to_bf16(v));
+      const auto exact = run_f32(ref(), p.view(), x, tokens);
+      EXPECT_LT(relative_error(y, exact), 1e-5) << cols << " x " << tokens;
+      for (int64_t t = 0; t < tokens; ++t) {
+        std::vector<float> alone(48);
+        ops().matmul_bf16(p.view(), 0, 3, x.data() + t * cols, cols, 1, alone.data(), 48);
+        ASSERT_EQ(std::memcmp(alone.data(), y.data() + t * 48, 48 * 4), 0) << t;
+      }
+    }
+}
+
 // I1: a token's results do not depend on the tokens computed beside it, nor on how panels are
 // split.
 TEST(Matmul, ATokenDoesNotSeeItsCompany) {

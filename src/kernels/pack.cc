@@ -195,7 +195,12 @@ void pack_quantised(DType type, const TensorView& source, int64_t first_row, uin
   }
 }
 
-template <class Value>
+// Where input k of row r lies in a plain panel: `together` inputs of a row side by side.
+int64_t plain_index(int64_t k, int r, int together) {
+  return (k / together * kPanelRows + r) * together + k % together;
+}
+
+template <class Value, int kTogether = 1>
 void pack_plain(const TensorView& source, int64_t first_row, uint8_t* panel) {
   const int rows = static_cast<int>(std::min<int64_t>(kPanelRows, source.rows() - first_row));
   const int64_t cols = source.cols();
@@ -203,15 +208,15 @@ void pack_plain(const TensorView& source, int64_t first_row, uint8_t* panel) {
       source.data.data() + static_cast<size_t>(first_row * cols) * sizeof(Value);
   for (int r = 0; r < rows; ++r)
     for (int64_t k = 0; k < cols; ++k)
-      std::memcpy(panel + (k * kPanelRows + r) * static_cast<int64_t>(sizeof(Value)),
+      std::memcpy(panel + plain_index(k, r, kTogether) * static_cast<int64_t>(sizeof(Value)),
                   from + static_cast<size_t>(r * cols + k) * sizeof(Value), sizeof(Value));
 }
 
-template <class Value, class Convert>
+template <class Value, int kTogether = 1, class Convert>
 void unpack_plain(const uint8_t* panel, int r, int64_t cols, Convert convert, float* out) {
   for (int64_t k = 0; k < cols; ++k) {
     Value value;
-    std::memcpy(&value, panel + (k * kPanelRows + r) * static_cast<int64_t>(sizeof(Value)),
+    std::memcpy(&value, panel + plain_index(k, r, kTogether) * static_cast<int64_t>(sizeof(Value)),
                 sizeof(Value));
     out[k] = convert(value);
   }
@@ -222,7 +227,8 @@ void unpack_plain(const uint8_t* panel, int r, int64_t cols, Convert convert, fl
 size_t panel_bytes(DType type, int64_t cols) {
   const PanelLayout& l = layout(type);
   if (l.scales == ScaleKind::none)
-    return static_cast<size_t>(cols) * static_cast<size_t>(l.code_bytes);
+    return static_cast<size_t>(type == DType::bf16 ? (cols + 1) / 2 * 2 : cols) *
+           static_cast<size_t>(l.code_bytes);
   const auto blocks = static_cast<size_t>(cols / kBlock);
   const size_t used = blocks * static_cast<size_t>(l.code_bytes + l.sub_bytes) +
                       blocks / 8 * static_cast<size_t>(l.super_bytes);
@@ -253,8 +259,9 @@ void PackedMatrix::pack_panel(int64_t panel, const TensorView& source) {
     case DType::f32:
       return pack_plain<uint32_t>(source, row, to);
     case DType::f16:
-    case DType::bf16:
       return pack_plain<uint16_t>(source, row, to);
+    case DType::bf16:
+      return pack_plain<uint16_t, 2>(source, row, to);
     case DType::q4_0:
       return pack_quantised<BlockQ4_0, 32>(type, source, row, to);
     case DType::q4_1:
@@ -285,7 +292,7 @@ void unpack_row(const PanelMatrix& w, int64_t row, float* out) {
     return unpack_plain<float>(
         panel, r, w.cols, [](float v) { return v; }, out);
   if (w.type == DType::f16) return unpack_plain<uint16_t>(panel, r, w.cols, f16_to_f32, out);
-  if (w.type == DType::bf16) return unpack_plain<uint16_t>(panel, r, w.cols, bf16_to_f32, out);
+  if (w.type == DType::bf16) return unpack_plain<uint16_t, 2>(panel, r, w.cols, bf16_to_f32, out);
 
   for (int64_t b = 0; b < w.cols / kBlock; ++b) {
     const RowBlock block = read_row_block(w, row, b);

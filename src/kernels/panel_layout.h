@@ -9,7 +9,8 @@
 //   4-bit plane, 256 bytes: byte 64*j + b = line j (low nibble) and line j+4 (high nibble), j < 4
 //   2-bit plane, 128 bytes: byte 64*h + b = lines 4h, 4h+1, 4h+2, 4h+3 at bits 0, 2, 4, 6
 //   1-bit plane,  64 bytes: bit g of byte b = line g
-// f32, f16 and bf16 panels are plain: [cols][16 rows].
+// f32 and f16 panels are plain: [cols][16 rows]; bf16 panels have pairs of inputs side by side, as
+// the bf16 dot product takes them: [cols/2][16 rows][2].
 #pragma once
 
 #include "kernels/api.h"

@@ -259,7 +259,7 @@ void attention(const AttentionItem& item) {
 }  // namespace
 
 extern const Ops kOps_ref;
-const Ops kOps_ref = {"ref", matmul_a8, matmul_f32, quantize_a8, rms_norm,       silu_mul,
-                      add,   rope,      store_kv,   attention,   merge_attention};
+const Ops kOps_ref = {"ref",    matmul_a8, matmul_f32, nullptr,  quantize_a8, rms_norm,
+                      silu_mul, add,       rope,       store_kv, attention,   merge_attention};
 
 }  // namespace octavo::kernels

@@ -25,7 +25,7 @@ namespace {
 }  // namespace
 
 extern const Ops kOps_avx512;
-const Ops kOps_avx512 = {"avx512", matmul_a8, matmul_f32, quantize_a8, rms_norm,       silu_mul,
-                         add,      rope,      store_kv,   attention,   merge_attention};
+const Ops kOps_avx512 = {"avx512", matmul_a8, matmul_f32, nullptr,  quantize_a8, rms_norm,
+                         silu_mul, add,       rope,       store_kv, attention,   merge_attention};
 
 }  // namespace octavo::kernels

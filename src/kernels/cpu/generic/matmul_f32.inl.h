@@ -36,14 +36,13 @@ template <DType T, int kLine, class Use>
   }
 }
 
-template <DType T>
-inline Vf plain_weights(const uint8_t* at) {
-  if constexpr (T == DType::f32)
-    return vload(reinterpret_cast<const float*>(at));
-  else if constexpr (T == DType::f16)
-    return vload_f16(at);
-  else
-    return vload_bf16(at);
+// The same for the two inputs of pair i of a bf16 panel, the second only if `count` covers it.
+template <class Use>
+[[gnu::always_inline]] inline void each_of_pair(const uint8_t* panel, int64_t i, int64_t count,
+                                                const Use& use) {
+  const Vi pair = line_words(line_load(panel + i * 64));
+  use(2 * i, vi_as_float(vi_shl<16>(pair)));
+  if (2 * i + 1 < count) use(2 * i + 1, vi_as_float(vi_and(pair, vi_set(~0xffff))));
 }
 
 // The same for inputs [first, first + count) of a panel; first is a multiple of 256.
@@ -51,9 +50,14 @@ template <DType T, class Use>
 [[gnu::always_inline]] inline void each_input(const uint8_t* panel, int64_t cols, int64_t first,
                                               int64_t count, const Use& use) {
   constexpr PanelLayout l = kLayout<T>;
-  if constexpr (l.scales == ScaleKind::none) {
+  const uint8_t* plain = panel + first * l.code_bytes;
+  if constexpr (T == DType::f32) {
     for (int64_t i = 0; i < count; ++i)
-      use(i, plain_weights<T>(panel + (first + i) * l.code_bytes));
+      use(i, vload(reinterpret_cast<const float*>(plain) + 16 * i));
+  } else if constexpr (T == DType::f16) {
+    for (int64_t i = 0; i < count; ++i) use(i, vload_f16(plain + i * l.code_bytes));
+  } else if constexpr (T == DType::bf16) {
+    for (int64_t i = 0; i < (count + 1) / 2; ++i) each_of_pair(plain, i, count, use);
   } else {
     const PanelPointers<T> p(panel, cols / kBlock, first / kBlock);
     for (int64_t b = 0; b < count / kBlock; ++b) {
