@@ -10,7 +10,7 @@ namespace {
 
 constexpr int kInputs = 512;  // of a chunk: 16 KB of a panel, which fit the first-level cache
 constexpr int kSlab = 256;    // tokens, whose activations of a chunk (256 KB) fit the second
-constexpr int kTile = 8;      // tokens that share one load of weights
+constexpr int kTile = 16;     // tokens that share one load of weights
 
 // Activations of a chunk, [token][input], zero behind the last input.
 using Rounded = uint16_t[kSlab][kInputs];
