@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <utility>
+
+#include "bench/median.h"
 
 namespace octavo {
 namespace {
@@ -22,12 +24,6 @@ std::vector<TokenId> make_prompt(const Tokenizer& tokenizer, int length) {
   for (size_t i = 0; std::cmp_less(i, length) && !ordinary.empty(); ++i)
     prompt.push_back(ordinary[i % ordinary.size()]);
   return prompt;
-}
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  const size_t middle = values.size() / 2;
-  return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
 }
 
 Result<void> check(const LoadedEngine& engine, const KvCacheCompareOptions& options) {

@@ -102,6 +102,23 @@ constexpr int kMaxAttentionRows = 16;
 constexpr int kMaxHeadDim = 256;
 constexpr int kSplit = 256;  // positions per part; block sizes divide it
 
+// Loops that show what the machine can do at most, for `octavo bench latency`. Each returns
+// something that depends on all its work.
+struct Probes {
+  // Reads n bytes, a multiple of 512, once and in order.
+  uint64_t (*read)(const uint8_t* bytes, size_t n);
+
+  // 16 * kProbeRound dot products of four 8-bit values a round, in the sequence of instructions
+  // that matmul_a8 uses, all operands in registers.
+  int32_t (*int8)(int64_t rounds);
+
+  // 16 * kProbeRound float multiply-adds a round.
+  float (*f32)(int64_t rounds);
+};
+constexpr int kProbeRound = 12;
+constexpr int64_t kProbeInt8MacsPerRound = 64 * kProbeRound;
+constexpr int64_t kProbeF32MacsPerRound = 16 * kProbeRound;
+
 struct Ops {
   const char* isa;
 
@@ -145,6 +162,8 @@ struct Ops {
 
   // From the parts in item.partial to item.out.
   void (*merge_attention)(const AttentionItem& item);
+
+  Probes probes;
 };
 
 }  // namespace octavo::kernels

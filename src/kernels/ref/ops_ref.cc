@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <iterator>
 #include <limits>
+#include <numeric>
 #include <vector>
 
 #include "kernels/api.h"
@@ -256,10 +258,56 @@ void attention(const AttentionItem& item) {
   if (item.part == kAllParts) merge_attention(item);
 }
 
+uint64_t probe_read(const uint8_t* bytes, size_t n) {
+  uint64_t sum = 0;
+  for (size_t at = 0; at < n; at += sizeof(sum)) {
+    uint64_t word;
+    std::memcpy(&word, bytes + at, sizeof(word));
+    sum += word;
+  }
+  return sum;
+}
+
+int32_t probe_int8(int64_t rounds) {
+  int8_t codes[64], q[64];
+  std::fill(std::begin(codes), std::end(codes), int8_t{1});
+  std::fill(std::begin(q), std::end(q), int8_t{1});
+  int32_t sums[kPanelRows] = {};
+  for (int64_t step = 0; step < rounds * kProbeRound; ++step) {
+    // As far as the compiler knows the factors change, so that it cannot multiply beforehand.
+    asm volatile("" : : "r"(codes), "r"(q) : "memory");
+    for (int i = 0; i < 64; ++i) sums[i / 4] += codes[i] * q[i];
+  }
+  return std::accumulate(std::begin(sums), std::end(sums), 0);
+}
+
+float probe_f32(int64_t rounds) {
+  volatile float factor = 0.5f;
+  float sums[kProbeF32MacsPerRound] = {};
+  for (int64_t round = 0; round < rounds; ++round) {
+    const float f = factor;
+    for (float& sum : sums) sum = sum * f + f;
+  }
+  return std::accumulate(std::begin(sums), std::end(sums), 0.0f);
+}
+
 }  // namespace
 
 extern const Ops kOps_ref;
-const Ops kOps_ref = {"ref",    matmul_a8, matmul_f32, nullptr,  quantize_a8, rms_norm,
-                      silu_mul, add,       rope,       store_kv, attention,   merge_attention};
+const Ops kOps_ref = {
+    .isa = "ref",
+    .matmul_a8 = matmul_a8,
+    .matmul_f32 = matmul_f32,
+    .matmul_bf16 = nullptr,
+    .quantize_a8 = quantize_a8,
+    .rms_norm = rms_norm,
+    .silu_mul = silu_mul,
+    .add = add,
+    .rope = rope,
+    .store_kv = store_kv,
+    .attention = attention,
+    .merge_attention = merge_attention,
+    .probe = {probe_read, probe_int8, probe_f32},
+};
 
 }  // namespace octavo::kernels

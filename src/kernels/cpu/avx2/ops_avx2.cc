@@ -21,11 +21,25 @@ namespace {
 
 #include "kernels/cpu/generic/matmul_a8.inl.h"
 #include "kernels/cpu/generic/matmul_f32.inl.h"
+#include "kernels/cpu/generic/probe.inl.h"
 
 }  // namespace
 
 extern const Ops kOps_avx2;
-const Ops kOps_avx2 = {"avx2",   matmul_a8, matmul_f32, nullptr,  quantize_a8, rms_norm,
-                       silu_mul, add,       rope,       store_kv, attention,   merge_attention};
+const Ops kOps_avx2 = {
+    .isa = "avx2",
+    .matmul_a8 = matmul_a8,
+    .matmul_f32 = matmul_f32,
+    .matmul_bf16 = nullptr,
+    .quantize_a8 = quantize_a8,
+    .rms_norm = rms_norm,
+    .silu_mul = silu_mul,
+    .add = add,
+    .rope = rope,
+    .store_kv = store_kv,
+    .attention = attention,
+    .merge_attention = merge_attention,
+    .probe = {probe_read, probe_int8, probe_f32},
+};
 
 }  // namespace octavo::kernels

@@ -196,3 +196,17 @@ struct Dot {
   }
   inline Vi sum_of_products() const { return {a32, b32}; }
 };
+
+// For probe.inl.h: sums that are added to in turn, enough to hide the latency of an addition and
+// few enough for the registers.
+constexpr int kProbeInt8Sums = 4, kProbeF32Sums = 6;
+inline __m256i probe_half(__m256i sum, __m256i codes, __m256i q) {
+  const __m256i pairs = _mm256_maddubs_epi16(codes, q);
+  return _mm256_add_epi32(sum, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
+}
+inline Vi probe_dot(Vi sum, Vi codes, Vi q) {
+  return {probe_half(sum.a, codes.a, q.a), probe_half(sum.b, codes.b, q.b)};
+}
+// The same value, of which the compiler knows nothing any more.
+inline void forget(Vi& x) { asm volatile("" : "+x"(x.a), "+x"(x.b)); }
+inline void forget(Vf& x) { asm volatile("" : "+x"(x.a), "+x"(x.b)); }

@@ -121,3 +121,10 @@ struct Dot {
   }
   inline Vi sum_of_products() const { return {sum}; }
 };
+
+// For probe.inl.h: sums that are added to in turn, enough to hide the latency of an addition.
+constexpr int kProbeInt8Sums = 12, kProbeF32Sums = 12;
+inline Vi probe_dot(Vi sum, Vi codes, Vi q) { return {_mm512_dpbusd_epi32(sum.v, codes.v, q.v)}; }
+// The same value, of which the compiler knows nothing any more.
+inline void forget(Vi& x) { asm volatile("" : "+v"(x.v)); }
+inline void forget(Vf& x) { asm volatile("" : "+v"(x.v)); }
