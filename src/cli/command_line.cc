@@ -1,6 +1,7 @@
 #include "cli/command_line.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -165,16 +166,45 @@ class Reader {
   bool only_positionals_ = false;
 };
 
-const CommandSpec* find_command(std::string_view name) {
-  for (const CommandSpec& command : commands())
-    if (command.name == name) return &command;
-  return nullptr;
+std::string_view first_word(std::string_view name) { return name.substr(0, name.find(' ')); }
+std::string_view second_word(std::string_view name) { return name.substr(name.find(' ') + 1); }
+bool has_two_words(std::string_view name) { return name.find(' ') != std::string_view::npos; }
+
+// The command that the arguments begin with, and those after its words.
+struct CommandMatch {
+  const CommandSpec* command;
+  std::span<const std::string> rest;
+};
+
+std::optional<CommandMatch> match_command(std::span<const std::string> arguments) {
+  for (const CommandSpec& command : commands()) {
+    if (arguments.front() != first_word(command.name)) continue;
+    if (!has_two_words(command.name)) return CommandMatch{&command, arguments.subspan(1)};
+    if (arguments.size() > 1 && arguments[1] == second_word(command.name))
+      return CommandMatch{&command, arguments.subspan(2)};
+  }
+  return std::nullopt;
 }
 
-tl::unexpected<Error> unknown_command(const std::string& name) {
+// What may follow the first word of commands of two.
+std::vector<std::string> second_words_after(std::string_view first) {
+  std::vector<std::string> words;
+  for (const CommandSpec& command : commands())
+    if (has_two_words(command.name) && first_word(command.name) == first)
+      words.emplace_back(second_word(command.name));
+  return words;
+}
+
+tl::unexpected<Error> unknown_command(std::span<const std::string> arguments) {
+  const std::string& name = arguments.front();
+  if (const auto words = second_words_after(name); !words.empty()) {
+    const std::string choice = fmt::format("{}", fmt::join(words, " or "));
+    if (arguments.size() == 1) return refuse("octavo {} needs {}", name, choice);
+    return refuse("octavo {} has no {}; it needs {}", name, quote(arguments[1]), choice);
+  }
   std::vector<std::string> names = {"--help", "--version"};
   for (const CommandSpec& command : commands())
-    if (!command.hidden) names.emplace_back(command.name);
+    if (!command.hidden) names.emplace_back(first_word(command.name));
   const std::string hint = did_you_mean(name, names);
   return refuse("octavo has no {} {}{}", is_flag(name) ? "flag" : "command", quote(name),
                 hint.empty() ? "; octavo --help lists the commands" : hint);
@@ -188,13 +218,15 @@ Result<CommandLine> parse_command_line(std::span<const std::string> arguments,
   const std::string& first = arguments.front();
   if (is_help(first) || first == "help") return HelpRequest{nullptr};
   if (first == "--version") return VersionRequest{};
-  const CommandSpec* command = find_command(first);
-  if (!command) return unknown_command(first);
-  const std::span<const std::string> rest = arguments.subspan(1);
+  const std::optional<CommandMatch> match = match_command(arguments);
+  const std::span<const std::string> rest = match ? match->rest : arguments.subspan(1);
   // Help is given whatever else is wrong, unless "--" says that it is a word.
-  if (std::any_of(rest.begin(), std::find(rest.begin(), rest.end(), "--"), is_help))
-    return HelpRequest{command};
-  OCTAVO_TRY(Invocation invocation, Reader(*command, rest).read(environment));
+  const bool wants_help =
+      std::any_of(rest.begin(), std::find(rest.begin(), rest.end(), "--"), is_help);
+  if (!match && wants_help && !second_words_after(first).empty()) return HelpRequest{nullptr};
+  if (!match) return unknown_command(arguments);
+  if (wants_help) return HelpRequest{match->command};
+  OCTAVO_TRY(Invocation invocation, Reader(*match->command, rest).read(environment));
   return invocation;
 }
 

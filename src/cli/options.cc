@@ -14,9 +14,8 @@ constexpr std::array kPerplexityPositionals = {
     kModel,
     Positional{"FILE",
                "text, or JSON (a name that ends in .json) with `windows`, lists of token ids"}};
-constexpr std::array kBenchPositionals = {
-    Positional{"compare", "measure two ways of doing the same work"}, kModel,
-    Positional{"kv-cache", "what to compare: with and without the KV cache"}};
+constexpr std::array kComparePositionals = {
+    kModel, Positional{"kv-cache", "what to compare: with and without the KV cache"}};
 
 constexpr std::array kCommands = {
     CommandSpec{Command::generate, "generate", kModelOnly, "Generates text after a prompt.",
@@ -56,16 +55,29 @@ constexpr std::array kCommands = {
                 "a last, shorter window counts if it has two tokens. Where the model's file asks "
                 "for a BOS token, each window starts with one. "
                 "Windows from JSON are used as they are."},
-    CommandSpec{Command::bench, "bench", kBenchPositionals, "Compares ways of doing the same work.",
+    CommandSpec{Command::bench_compare, "bench compare", kComparePositionals,
+                "Compares ways of doing the same work.",
                 "For each context length, greedy tokens are generated after a prompt of that "
                 "length with and without the KV cache. "
                 "Times are medians, from the first generated token to the last."},
+    CommandSpec{
+        Command::bench_latency, "bench latency", kModelOnly,
+        "Measures how fast a model reads and generates, beside what the machine can do.",
+        "At each depth, tokens that a sequence has in its cache already, one sequence reads a "
+        "prompt "
+        "of --prompt-tokens and, for each batch size, so many sequences generate --gen-tokens "
+        "each. "
+        "Every sequence has a cache of its own; nothing is sampled. The machine's limits are "
+        "measured in the same run, on the same threads: reading memory, multiplying 8-bit numbers "
+        "and floats. Combinations that do not fit the model's context or the memory are left out, "
+        "and named."},
     CommandSpec{Command::help_markdown, "help-markdown", {}, "Prints docs/flags.md.", "", true},
 };
 
 constexpr uint32_t G = bit(Command::generate), C = bit(Command::chat), T = bit(Command::tokenize),
                    I = bit(Command::inspect), E = bit(Command::estimate),
-                   P = bit(Command::perplexity), B = bit(Command::bench);
+                   P = bit(Command::perplexity), K = bit(Command::bench_compare),
+                   L = bit(Command::bench_latency), B = K | L;
 
 constexpr double kMaxInt = std::numeric_limits<int32_t>::max();
 constexpr double kMaxDouble = std::numeric_limits<double>::max();
@@ -246,10 +258,18 @@ constexpr std::array kOptions = {
         real("memory", 0, 100000, "", "GiB for the KV cache: how many sequences fit", E, kMeasure)),
     integer("context", 2, kMaxInt, "512", "tokens of one window of a text", P, kMeasure),
     list(OptionKind::integer_list, "contexts", "LIST", 1, "64,128,256,512,1024",
-         "context lengths to measure at", B, kMeasure),
-    integer("gen_tokens", 2, 1024, "5", "tokens to generate at each; the first is not timed", B,
+         "context lengths to measure at", K, kMeasure),
+    integer("gen_tokens", 2, 1024, "5", "tokens to generate at each; the first is not timed", K,
             kMeasure),
-    integer("runs", 1, 100, "3", "runs of which the median is reported", B, kMeasure),
+    integer("runs", 1, 100, "3", "runs of which the median is reported", K, kMeasure),
+    integer("prompt_tokens", 1, kMaxInt, "512", "tokens of the prompt that is read", L, kMeasure),
+    no_variable(integer("gen_tokens", 1, kMaxInt, "128", "tokens that each sequence generates", L,
+                        kMeasure)),
+    list(OptionKind::integer_list, "depth", "LIST", 0, "0",
+         "tokens that each sequence has in its cache beforehand", L, kMeasure),
+    no_variable(list(OptionKind::integer_list, "batch_size", "LIST", 1, "1",
+                     "sequences that generate together", L, kMeasure)),
+    integer("repeat", 1, 100, "3", "passes of which the median is reported", L, kMeasure),
 };
 
 }  // namespace

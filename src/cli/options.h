@@ -17,7 +17,8 @@ enum class Command : uint8_t {
   inspect,
   estimate,
   perplexity,
-  bench,
+  bench_compare,
+  bench_latency,
   help_markdown
 };
 
@@ -30,7 +31,7 @@ struct Positional {
 
 struct CommandSpec {
   Command command;
-  std::string_view name;
+  std::string_view name;  // one word, or two: "bench latency"
   std::span<const Positional> positionals;
   std::string_view summary;
   std::string_view details;  // paragraphs for --help and the docs page; may be empty

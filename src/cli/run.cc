@@ -21,8 +21,10 @@ Result<void> dispatch(const Invocation& invocation, Terminal& terminal) {
       return run_estimate(invocation, terminal);
     case Command::perplexity:
       return run_perplexity(invocation, terminal);
-    case Command::bench:
-      return run_bench(invocation, terminal);
+    case Command::bench_compare:
+      return run_bench_compare(invocation, terminal);
+    case Command::bench_latency:
+      return run_bench_latency(invocation, terminal);
     case Command::help_markdown:
       break;
   }

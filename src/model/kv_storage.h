@@ -15,6 +15,7 @@ class KvStorage {
   // Address space for num_blocks blocks; the system gives memory as blocks are first written.
   static Result<KvStorage> allocate(const KvLayout& layout, int num_blocks);
 
+  const KvLayout& layout() const { return layout_; }
   kernels::KvLayer layer(int index);
   void copy_block(BlockId from, BlockId to);
 

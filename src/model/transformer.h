@@ -46,6 +46,11 @@ class Transformer : public Model {
   // Times every following step into *profile, which must outlive its use; nullptr: no timing.
   void set_profile(StepProfile* profile) { profile_ = profile; }
 
+  // For reports.
+  const ModelWeights& weights() const { return weights_; }
+  const KvLayout& kv_layout() const { return kv_.layout(); }
+  bool rounds_activations(const kernels::PanelMatrix& w) const;  // products with it are 8-bit
+
  private:
   Transformer(ModelConfig config, ModelWeights weights, const kernels::Ops& ops, ThreadPool& pool,
               ComputeType dtype, KvStorage kv)
@@ -64,7 +69,6 @@ class Transformer : public Model {
   void lap(StepPart part) {
     if (profile_) profile_->lap(part);
   }
-  bool rounds_activations(const kernels::PanelMatrix& w) const;
   void embed(const ForwardBatch& batch);
   void plan_positions(const ForwardBatch& batch);
   void plan_attention(const ForwardBatch& batch);

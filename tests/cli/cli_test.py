@@ -598,6 +598,23 @@ class Bench(Case):
         self.assertEqual(3, len(table))
         self.assertEqual(["16", "64"], [line.split()[0] for line in table[1:]])
 
+    def test_latency(self):
+        args = ("bench", "latency", TINY, "--prompt-tokens", "20", "--gen-tokens", "4", "--depth", "0,30,9999",
+                "--batch-size", "1,3", "--repeat", "1")
+        out = self.json(*args)
+        self.assertEqual({"read_gb_s", "int8_gmac_s", "fp32_gflop_s"}, set(out["limits"]))
+        self.assertTrue(all(limit > 0 for limit in out["limits"].values()))
+        self.assertEqual([(0, 1), (0, 3), (30, 1), (30, 3)], [(r["depth"], r["batch_size"]) for r in out["results"]])
+        self.assertEqual([(9999, 1), (9999, 3)], [(r["depth"], r["batch_size"]) for r in out["skipped"]])
+        for row in out["results"]:
+            self.assertGreater(row["prefill_tok_s"], 0)
+            self.assertGreater(row["decode_tok_s"], 0)
+            self.assertGreater(row["weight_bytes_per_token"], 0)
+            self.assertAlmostEqual(1, sum(row["time_share"].values()), 3)
+        text = self.ok(*args)
+        self.assertEqual(2, text.count("left out: depth 9999"))
+        self.assertEqual(4, len(re.findall(r"^decode +", text, re.MULTILINE)))
+
 
 class Pages(Case):
     def test_the_docs_page_is_the_generated_one(self):

@@ -49,10 +49,10 @@ std::string to_table(const std::vector<KvCacheComparison>& rows) {
 
 }  // namespace
 
-Result<void> run_bench(const Invocation& invocation, Terminal& terminal) {
+Result<void> run_bench_compare(const Invocation& invocation, Terminal& terminal) {
   const OptionValues& options = invocation.options;
   EngineOptions engine_options = read_engine_options(options);
-  engine_options.model = invocation.positionals[1];
+  engine_options.model = invocation.positionals[0];
   OCTAVO_TRY(const LoadedEngine engine, load_with_progress(std::move(engine_options), terminal));
   KvCacheCompareOptions compare = read_options(options);
   compare.on_progress = [&](int done, int total) {

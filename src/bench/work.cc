@@ -1,0 +1,40 @@
+#include "bench/work.h"
+
+namespace octavo {
+namespace {
+
+void add_matrix(Work& work, const kernels::PackedMatrix& matrix, const Transformer& model) {
+  const kernels::PanelMatrix w = matrix.view();
+  const double macs = static_cast<double>(w.rows) * static_cast<double>(w.cols);
+  work.read_bytes += static_cast<double>(w.panels()) * static_cast<double>(w.panel_bytes);
+  (model.rounds_activations(w) ? work.int8_macs : work.fp32_macs) += macs;
+}
+
+}  // namespace
+
+WorkModel::WorkModel(const ModelConfig& config, const Transformer& model) {
+  for (const LayerWeights& layer : model.weights().layers)
+    for (const Linear* linear :
+         {&layer.q, &layer.k, &layer.v, &layer.o, &layer.gate, &layer.up, &layer.down})
+      add_matrix(layers_, linear->weight, model);
+  add_matrix(head_, model.weights().output_head(), model);
+  attention_macs_ = 2.0 * config.num_layers * config.num_heads * config.head_dim;
+  const KvLayout& kv = model.kv_layout();
+  kv_bytes_per_token_ = static_cast<double>(kv.bytes_per_block()) / kv.block_size;
+}
+
+Work WorkModel::decode_step(int sequences, double context) const {
+  return {.read_bytes = weight_bytes() + sequences * (context + 1) * kv_bytes_per_token_,
+          .int8_macs = sequences * (layers_.int8_macs + head_.int8_macs),
+          .fp32_macs =
+              sequences * (layers_.fp32_macs + head_.fp32_macs + attention_macs_ * (context + 1))};
+}
+
+Work WorkModel::prefill(int tokens, double context) const {
+  return {.read_bytes = 0,
+          .int8_macs = tokens * layers_.int8_macs + head_.int8_macs,
+          .fp32_macs = tokens * layers_.fp32_macs + head_.fp32_macs +
+                       tokens * attention_macs_ * (context + (tokens + 1) / 2.0)};
+}
+
+}  // namespace octavo
