@@ -66,7 +66,7 @@ def first_include_faults(root):
 
 
 def form_faults(root):
-    for path, lines in sources(root, "src", "tests", "fuzz"):
+    for path, lines in sources(root, "src", "tests", "fuzz", "benchmarks"):
         # The pieces in kernels/cpu/ are included once, inside the unnamed namespace of an instruction set's file.
         is_piece = path.as_posix().startswith("src/kernels/cpu/")
         if path.suffix == ".h" and "#pragma once" not in lines and not is_piece:
