@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 
 #include "base/free_memory.h"
@@ -197,6 +198,7 @@ class Measurement {
   Result<LatencyReport> run(LatencyPlan plan) {
     LatencyReport report;
     report.skipped = std::move(plan.skipped);
+    OCTAVO_CHECK_OK(warm_up());
     LatencyResult result;
     for (const LatencyCase& which : plan.cases) {
       if (options_.on_progress)
@@ -214,6 +216,14 @@ class Measurement {
   }
 
  private:
+  // The memory of activations is written for the first time, which costs.
+  Result<void> warm_up() {
+    OCTAVO_CHECK_OK(runner_.prepare(1, 0));
+    OCTAVO_CHECK_OK(runner_.read(
+        0, std::min(options_.lengths.prompt_tokens, model_.limits().max_num_batched_tokens)));
+    return runner_.truncate(0);
+  }
+
   Result<void> measure_prefill(LatencyResult& result) {
     const int tokens = options_.lengths.prompt_tokens, depth = result.which.depth;
     OCTAVO_CHECK_OK(runner_.prepare(1, depth));
