@@ -39,7 +39,7 @@ const Ops kOps_avx512 = {
     .store_kv = store_kv,
     .attention = attention,
     .merge_attention = merge_attention,
-    .probe = {probe_read, probe_int8, probe_f32},
+    .probes = {probe_read, probe_int8, probe_f32},
 };
 
 }  // namespace octavo::kernels
