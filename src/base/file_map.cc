@@ -6,37 +6,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <cstdint>
-#include <system_error>
 #include <utility>
+
+#include "base/file_descriptor.h"
 
 namespace octavo {
 namespace {
 
-class FileDescriptor {
- public:
-  explicit FileDescriptor(int fd) : fd_(fd) {}
-  ~FileDescriptor() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  FileDescriptor(const FileDescriptor&) = delete;
-  FileDescriptor& operator=(const FileDescriptor&) = delete;
-  int get() const { return fd_; }
-
- private:
-  int fd_;
-};
-
-tl::unexpected<Error> system_error(const std::string& path, std::string_view action) {
-  const int code = errno;
-  if (code == ENOENT || code == ENOTDIR)
-    return fail(ErrorCode::not_found, fmt::format("{}: no such file; check the path", path));
-  return fail(ErrorCode::io_error, fmt::format("{}: cannot {}: {}", path, action,
-                                               std::generic_category().message(code)));
-}
-
-Result<size_t> regular_file_size(const std::string& path, int fd) {
+Result<FileIdentity> identify(const std::string& path, int fd) {
   struct stat status {};
   if (::fstat(fd, &status) != 0) return system_error(path, "read the file's size");
   if (S_ISDIR(status.st_mode))
@@ -47,7 +25,11 @@ Result<size_t> regular_file_size(const std::string& path, int fd) {
                 fmt::format("{}: is not a regular file and cannot be mapped", path));
   if (status.st_size <= 0)
     return fail(ErrorCode::corrupt_file, fmt::format("{}: the file is empty", path));
-  return static_cast<size_t>(status.st_size);
+  return FileIdentity{
+      .device = status.st_dev,
+      .inode = status.st_ino,
+      .size = static_cast<uint64_t>(status.st_size),
+      .modified_ns = int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec};
 }
 
 }  // namespace
@@ -55,30 +37,41 @@ Result<size_t> regular_file_size(const std::string& path, int fd) {
 Result<FileMap> FileMap::open(const std::string& path) {
   // O_NONBLOCK: opening a named pipe must not wait for a writer.
   const FileDescriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (fd.get() < 0) return system_error(path, "open");
-  OCTAVO_TRY(const size_t size, regular_file_size(path, fd.get()));
-  void* address = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd.get(), 0);
-  if (address == MAP_FAILED) return system_error(path, "map");
-  return FileMap({static_cast<const std::byte*>(address), size}, path);
+  if (!fd) return system_error(path, "open");
+  return of_descriptor(fd.get(), path);
 }
 
-FileMap::FileMap(std::span<const std::byte> bytes, std::string path)
-    : bytes_(bytes), path_(std::move(path)) {}
+Result<FileMap> FileMap::of_descriptor(int fd, const std::string& path) {
+  OCTAVO_TRY(const FileIdentity identity, identify(path, fd));
+  void* address = ::mmap(nullptr, identity.size, PROT_READ, MAP_SHARED, fd, 0);
+  if (address == MAP_FAILED) return system_error(path, "map");
+  return FileMap({static_cast<const std::byte*>(address), identity.size}, path, identity);
+}
+
+FileMap::FileMap(std::span<const std::byte> bytes, std::string path, FileIdentity identity)
+    : bytes_(bytes), path_(std::move(path)), identity_(identity), range_(bytes_, path_) {}
 
 FileMap::FileMap(FileMap&& other) noexcept
-    : bytes_(std::exchange(other.bytes_, {})), path_(std::move(other.path_)) {}
+    : bytes_(std::exchange(other.bytes_, {})),
+      path_(std::move(other.path_)),
+      identity_(other.identity_),
+      range_(std::move(other.range_)) {}
 
 FileMap& FileMap::operator=(FileMap&& other) noexcept {
   if (this == &other) return *this;
   unmap();
   bytes_ = std::exchange(other.bytes_, {});
   path_ = std::move(other.path_);
+  identity_ = other.identity_;
+  range_ = std::move(other.range_);
   return *this;
 }
 
 FileMap::~FileMap() { unmap(); }
 
+// The range is given up first: its addresses may soon belong to another mapping.
 void FileMap::unmap() {
+  range_ = MappedRange();
   if (!bytes_.empty()) ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
 }
 
@@ -91,6 +84,10 @@ size_t FileMap::drop(std::span<const std::byte> part) const {
   // A refusal costs memory only, never correctness.
   if (::madvise(reinterpret_cast<void*>(first), last - first, MADV_DONTNEED) != 0) return 0;
   return last - first;
+}
+
+void FileMap::read_ahead() const {
+  ::madvise(const_cast<std::byte*>(bytes_.data()), bytes_.size(), MADV_WILLNEED);
 }
 
 }  // namespace octavo

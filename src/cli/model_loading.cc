@@ -45,6 +45,9 @@ Result<LoadedEngine> load_with_progress(EngineOptions options, Terminal& termina
   };
   auto engine = load_engine(options);
   terminal.clear_progress();
+  if (engine)
+    for (const std::string& note : engine->notes)
+      terminal.say(fmt::format("octavo: note: {}", note));
   if (engine && engine->isa == "ref" && !isa_is_forced())
     terminal.say("octavo: note: this CPU has no AVX2; the plain path runs, many times slower");
   return engine;

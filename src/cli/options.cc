@@ -249,7 +249,11 @@ constexpr std::array kOptions = {
                    "tokens of one block of the KV cache", G | C | E | P | B, kEngine),
             OptionKind::integer),
     integer("max_num_batched_tokens", 1, 65536, "512",
-            "tokens of one forward; a longer prompt is cut into chunks", G | C | P | B, kEngine),
+            "tokens of one forward; a longer prompt is cut into chunks", G | C | E | P | B, kEngine),
+    flag("pack_cache",
+         "neither use nor write files of repacked weights, which make the next start faster; they "
+         "lie in octavo/packs of the cache folder, 32 GiB of them at most",
+         G | C | P | B, kEngine, "on"),
 
     shown_default(integer("seq_len", 1, 1e12, "", "tokens of each sequence", E, kMeasure),
                   "the model's context"),

@@ -70,6 +70,7 @@ EngineOptions read_engine_options(const OptionValues& options) {
   engine.threads = options.integer("threads");
   engine.block_size = options.integer("block_size");
   engine.max_num_batched_tokens = options.integer("max_num_batched_tokens");
+  if (options.flag("pack_cache")) engine.pack_folder = packs_folder();
   if (options.has("kv_cache")) engine.kv_cache = options.text("kv_cache") == "on";
   return engine;
 }

@@ -27,6 +27,14 @@ std::vector<std::string> files_in(const std::string& folder) {
   return names;
 }
 
+// Empty: the environment names none.
+std::string cache_root() {
+  const char* cache = std::getenv("XDG_CACHE_HOME");
+  if (cache && *cache) return cache;
+  const char* home = std::getenv("HOME");
+  return home && *home ? std::string(home) + "/.cache" : "";
+}
+
 bool is_file(const std::string& path) {
   std::error_code error;
   return fs::exists(path, error);
@@ -55,11 +63,11 @@ const CatalogEntry* find_in_catalog(std::string_view path) {
   return nullptr;
 }
 
-std::string models_folder() {
-  const char* cache = std::getenv("XDG_CACHE_HOME");
-  const char* home = std::getenv("HOME");
-  const std::string root = cache && *cache ? cache : std::string(home ? home : "") + "/.cache";
-  return root + "/octavo/models";
+std::string models_folder() { return cache_root() + "/octavo/models"; }
+
+std::string packs_folder() {
+  const std::string root = cache_root();
+  return root.empty() ? "" : root + "/octavo/packs";
 }
 
 Result<std::string> resolve_model(std::string_view model) {

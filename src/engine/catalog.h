@@ -24,6 +24,9 @@ const CatalogEntry* find_in_catalog(std::string_view path);
 // ${XDG_CACHE_HOME:-~/.cache}/octavo/models
 std::string models_folder();
 
+// ${XDG_CACHE_HOME:-~/.cache}/octavo/packs; empty: the environment names neither folder.
+std::string packs_folder();
+
 // A path stays a path; a short name becomes a file of the cache folder. Error not_found: says what
 // is there and how to fetch a known model.
 Result<std::string> resolve_model(std::string_view model);

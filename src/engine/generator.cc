@@ -23,14 +23,14 @@ Result<std::unique_ptr<Generator>> Generator::create(Model& model, const Tokeniz
                                                      GeneratorOptions options) {
   OCTAVO_TRY(std::unique_ptr<BlockPool> pool,
              BlockPool::create(model.limits().num_blocks, model.limits().block_size));
-  return std::unique_ptr<Generator>(new Generator(model, tokenizer, options, std::move(pool)));
+  return std::unique_ptr<Generator>(new Generator(model, tokenizer, std::move(options), std::move(pool)));
 }
 
 Generator::Generator(Model& model, const Tokenizer& tokenizer, GeneratorOptions options,
                      std::unique_ptr<BlockPool> pool)
     : model_(model),
       tokenizer_(tokenizer),
-      options_(options),
+      options_(std::move(options)),
       pool_(std::move(pool)),
       // Rows of the output matrix beyond the tokenizer's size are padding: never drawn, never
       // listed.
@@ -144,6 +144,7 @@ Result<void> Generator::run_choices(Run& run) {
     std::vector<Sequence*> active;
     for (auto& choice : run.choices)
       if (!choice->finished()) active.push_back(choice.get());
+    OCTAVO_CHECK_OK(check_weights());
     if (active.empty()) return {};
     if (run.events.cancel.stop_requested()) {
       for (Sequence* choice : active) show(run, *choice, choice->end(FinishReason::abort));
@@ -166,6 +167,10 @@ bool Generator::blocks_are_sound(const Run& run) const {
   for (const auto& choice : run.choices)
     for (const BlockId id : choice->table().block_ids()) references.push_back(id);
   return pool_->check(references).has_value();
+}
+
+Result<void> Generator::check_weights() const {
+  return options_.check_weights ? options_.check_weights() : Result<void>();
 }
 
 // One token for each of the choices, as many in one forward as fit it.
@@ -241,6 +246,7 @@ Result<bool> Generator::prefill(std::span<const TokenId> tokens, BlockTable& tab
   if (events.on_prefill) events.on_prefill(0, total);
   for (int first = 0; first < total;) {
     if (events.cancel.stop_requested()) return false;
+    OCTAVO_CHECK_OK(check_weights());
     const int count = std::min(model_.limits().max_num_batched_tokens, total - first);
     OCTAVO_CHECK_OK(reserve(table, first + count));
     const BatchSequence sequence{0, count, first, table.block_ids()};

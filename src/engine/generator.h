@@ -40,6 +40,8 @@ struct GenerateEvents {  // all may be empty
 
 struct GeneratorOptions {
   bool kv_cache = true;  // false: every step recomputes the whole sequence, for comparison
+  // Asked before and after each step; an error ends the request. May be empty.
+  std::function<Result<void>()> check_weights = {};
 };
 
 class Generator {
@@ -50,7 +52,7 @@ class Generator {
 
   // Errors: invalid_argument (parameters, an empty prompt, ids that are no tokens),
   // context_overflow (prompt, or prompt plus max_tokens, longer than the context),
-  // resource_exhausted (more blocks than there are), numeric_error.
+  // resource_exhausted (more blocks than there are), numeric_error, and what check_weights says.
   Result<RequestOutput> generate(const GenerateRequest& request, const GenerateEvents& events = {});
 
   // Sum of -log p(token i | tokens before) for i = 1.. of one window, and how many that are.
@@ -81,6 +83,7 @@ class Generator {
   Result<void> start_choices(Run& run, int max_tokens);
   Result<void> run_choices(Run& run);
   bool blocks_are_sound(const Run& run) const;
+  Result<void> check_weights() const;
   Result<void> decode_step(Run& run, std::span<Sequence* const> active);
   Result<void> recompute_step(Run& run, Sequence& choice);
   Result<void> draw(Run& run, Sequence& choice, std::span<const float> row);

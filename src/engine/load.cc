@@ -64,6 +64,34 @@ void load_chat_template(LoadedEngine& engine) {
     engine.chat_template_error = parsed.error();
 }
 
+// The place of the model's pack, or nullptr; the pack itself goes to engine.pack. Whatever is wrong
+// with it, the model can be loaded without.
+std::shared_ptr<const PackCache> open_pack(LoadedEngine& engine, const std::string& folder,
+                                           const GgufFile& file) {
+  if (folder.empty()) return nullptr;
+  const auto refuse = [&](const Error& error) {
+    if (error.code == ErrorCode::invalid_argument)
+      engine.notes.push_back(fmt::format(
+          "{}, so weights are not kept there for the next start; --no-pack-cache says that this is "
+          "meant",
+          error.message));
+    return nullptr;
+  };
+  auto cache = PackCache::open(folder, file);
+  if (!cache) return refuse(cache.error());
+  auto pack = cache->find(file);
+  if (!pack) return refuse(pack.error());
+  engine.pack = std::move(*pack);
+  return std::make_shared<const PackCache>(std::move(*cache));
+}
+
+GeneratorOptions generator_options(const EngineOptions& options, const LoadedEngine& engine) {
+  GeneratorOptions out{.kv_cache = options.kv_cache};
+  if (engine.pack_job)
+    out.check_weights = [job = engine.pack_job.get()] { return job->status(); };
+  return out;
+}
+
 }  // namespace
 
 Result<LoadedEngine> load_engine(const EngineOptions& options) {
@@ -79,12 +107,17 @@ Result<LoadedEngine> load_engine(const EngineOptions& options) {
   load_chat_template(engine);
 
   OCTAVO_TRY(engine.pool, ThreadPool::create(threads));
-  OCTAVO_TRY(ModelWeights weights,
-             load_weights(file, engine.config, *engine.pool, options.on_progress));
+  const auto packs = open_pack(engine, options.pack_folder, file);
+  OCTAVO_TRY(ModelWeights weights, load_weights(file, engine.config, *engine.pool,
+                                                options.on_progress, engine.pack.get()));
+  std::vector<PackedTensor> tensors = std::move(weights.tensors);
   OCTAVO_TRY(engine.model, Transformer::create(engine.config, std::move(weights), *ops,
                                                *engine.pool, model_options));
-  OCTAVO_TRY(engine.generator,
-             Generator::create(*engine.model, *engine.tokenizer, {.kv_cache = options.kv_cache}));
+  if (packs)
+    engine.pack_job = engine.pack ? PackJob::check(packs, *engine.pack)
+                                  : PackJob::write(packs, std::move(tensors));
+  OCTAVO_TRY(engine.generator, Generator::create(*engine.model, *engine.tokenizer,
+                                                 generator_options(options, engine)));
   engine.isa = ops->isa;
   return engine;
 }

@@ -115,7 +115,7 @@ Result<GgufFile> GgufFile::parse(std::span<const std::byte> bytes, std::string n
   file.version_ = header.version;
   file.alignment_ = alignment;
   file.data_offset_ = section.offset;
-  file.size_ = bytes.size();
+  file.bytes_ = bytes;
   std::vector<std::string_view> names;
   for (const GgufTensorInfo& info : infos) {
     OCTAVO_CHECK_OK(check_place(name, info, section));

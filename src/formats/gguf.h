@@ -39,7 +39,12 @@ class GgufFile : public GgufMetadata {
   uint64_t alignment() const { return alignment_; }  // of tensor data, bytes
   // Where tensor data starts, bytes; beyond the end in a file that stops after its tables.
   uint64_t data_offset() const { return data_offset_; }
-  uint64_t size() const { return size_; }  // of the file, bytes
+  uint64_t size() const { return bytes_.size(); }  // of the file, bytes
+  std::span<const std::byte> bytes() const { return bytes_; }
+  // Which file it is; nothing if it was parsed from memory.
+  std::optional<FileIdentity> identity() const {
+    return map_ ? std::optional(map_->identity()) : std::nullopt;
+  }
 
   std::span<const TensorView> tensors() const { return tensors_; }  // in the order of the file
   const TensorView* find_tensor(std::string_view name) const;       // nullptr if absent
@@ -55,7 +60,7 @@ class GgufFile : public GgufMetadata {
   uint32_t version_ = 0;
   uint64_t alignment_ = 0;
   uint64_t data_offset_ = 0;
-  uint64_t size_ = 0;
+  std::span<const std::byte> bytes_;
   std::vector<TensorView> tensors_;
   NameIndex tensor_index_;
 };

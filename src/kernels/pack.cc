@@ -235,19 +235,35 @@ size_t panel_bytes(DType type, int64_t cols) {
   return (used + 63) / 64 * 64;
 }
 
-Result<PackedMatrix> PackedMatrix::allocate(DType type, int64_t rows, int64_t cols) {
+Result<uint64_t> packed_bytes(DType type, int64_t rows, int64_t cols) {
   if (rows < 1 || cols < 1 || cols % info(type).block_elements != 0)
     return fail(ErrorCode::corrupt_file, fmt::format("a {} matrix cannot have {} rows of {} values",
                                                      name(type), rows, cols));
+  const PanelMatrix shape{type, rows, cols, panel_bytes(type, cols), nullptr};
+  const auto bytes = checked_mul(static_cast<uint64_t>(shape.panels()), shape.panel_bytes);
+  if (bytes) return *bytes;
+  return fail(ErrorCode::resource_exhausted,
+              fmt::format("a matrix of {} x {} is too large", rows, cols));
+}
+
+Result<PackedMatrix> PackedMatrix::allocate(DType type, int64_t rows, int64_t cols) {
+  OCTAVO_TRY(const uint64_t bytes, packed_bytes(type, rows, cols));
   PackedMatrix matrix;
-  matrix.view_ = {type, rows, cols, panel_bytes(type, cols), nullptr};
-  const auto bytes =
-      checked_mul(static_cast<uint64_t>(matrix.view_.panels()), matrix.view_.panel_bytes);
-  if (!bytes)
-    return fail(ErrorCode::resource_exhausted,
-                fmt::format("a matrix of {} x {} is too large", rows, cols));
-  OCTAVO_TRY(matrix.buffer_, AlignedBuffer::allocate(*bytes));
-  matrix.view_.data = matrix.buffer_.data();
+  OCTAVO_TRY(matrix.buffer_, AlignedBuffer::allocate(bytes));
+  matrix.view_ = {type, rows, cols, panel_bytes(type, cols), matrix.buffer_.data()};
+  return matrix;
+}
+
+Result<PackedMatrix> PackedMatrix::over(DType type, int64_t rows, int64_t cols,
+                                        std::span<const std::byte> panels) {
+  OCTAVO_TRY(const uint64_t bytes, packed_bytes(type, rows, cols));
+  if (panels.size() != bytes || reinterpret_cast<uintptr_t>(panels.data()) % 64 != 0)
+    return fail(ErrorCode::corrupt_file,
+                fmt::format("panels of a {} matrix of {} x {} have {} bytes, or lie badly",
+                            name(type), rows, cols, panels.size()));
+  PackedMatrix matrix;
+  matrix.view_ = {type, rows, cols, panel_bytes(type, cols),
+                  reinterpret_cast<const uint8_t*>(panels.data())};
   return matrix;
 }
 

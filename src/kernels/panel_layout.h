@@ -17,6 +17,11 @@
 
 namespace octavo::kernels {
 
+// Panels are kept on disk from one start to the next. Whoever changes a byte of a panel adds one
+// here, so that old ones are not used; a test in pack_test.cc holds the bytes of each type against
+// this number.
+inline constexpr uint32_t kPanelLayoutVersion = 1;
+
 enum class ScaleKind : uint8_t {
   none,         // floating-point weights
   d,            // sub: f16 d[16]                             w = d * (c - offset)

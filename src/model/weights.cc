@@ -13,19 +13,23 @@ namespace {
 
 class WeightLoader {
  public:
-  WeightLoader(const GgufFile& file, ThreadPool& pool, const std::function<void(double)>& progress)
-      : file_(file), pool_(pool), progress_(progress) {}
+  WeightLoader(const GgufFile& file, ThreadPool& pool, const std::function<void(double)>& progress,
+               const PackFile* pack)
+      : file_(file), pool_(pool), progress_(progress), pack_(pack) {}
 
   Result<kernels::PackedMatrix> matrix(const std::string& name, int64_t rows, int64_t cols) {
     OCTAVO_TRY(const TensorView* tensor, find(name, 2, cols, rows));
+    const auto number = static_cast<uint32_t>(tensor - file_.tensors().data());
+    const auto kept = pack_ ? pack_->find(number) : std::nullopt;
     OCTAVO_TRY(kernels::PackedMatrix packed,
-               kernels::PackedMatrix::allocate(tensor->type, rows, cols));
-    pool_.parallel_for(packed.view().panels(), [&](int64_t begin, int64_t end) {
-      for (int64_t panel = begin; panel < end; ++panel) packed.pack_panel(panel, *tensor);
-    });
+               kept ? kernels::PackedMatrix::over(tensor->type, rows, cols, *kept)
+                    : repack(*tensor));
+    tensors_.push_back({number, packed.view()});
     done(*tensor);
     return packed;
   }
+
+  std::vector<PackedTensor> take_tensors() { return std::move(tensors_); }
 
   Result<std::vector<float>> vector(const std::string& name, int64_t size) {
     OCTAVO_TRY(const TensorView* tensor, find(name, 1, size, 1));
@@ -57,6 +61,15 @@ class WeightLoader {
   }
 
  private:
+  Result<kernels::PackedMatrix> repack(const TensorView& tensor) {
+    OCTAVO_TRY(kernels::PackedMatrix packed,
+               kernels::PackedMatrix::allocate(tensor.type, tensor.rows(), tensor.cols()));
+    pool_.parallel_for(packed.view().panels(), [&](int64_t begin, int64_t end) {
+      for (int64_t panel = begin; panel < end; ++panel) packed.pack_panel(panel, tensor);
+    });
+    return packed;
+  }
+
   Result<const TensorView*> find(const std::string& name, int rank, int64_t cols, int64_t rows) {
     const TensorView* tensor = file_.find_tensor(name);
     if (!tensor)
@@ -85,6 +98,8 @@ class WeightLoader {
   const GgufFile& file_;
   ThreadPool& pool_;
   const std::function<void(double)>& progress_;
+  const PackFile* pack_;
+  std::vector<PackedTensor> tensors_;
   std::unordered_set<std::string> used_;
   uint64_t bytes_ = 0;
 };
@@ -114,8 +129,9 @@ Result<LayerWeights> load_layer(WeightLoader& loader, const ModelConfig& c, int 
 }  // namespace
 
 Result<ModelWeights> load_weights(const GgufFile& file, const ModelConfig& config, ThreadPool& pool,
-                                  const std::function<void(double)>& progress) {
-  WeightLoader loader(file, pool, progress);
+                                  const std::function<void(double)>& progress,
+                                  const PackFile* pack) {
+  WeightLoader loader(file, pool, progress, pack);
   ModelWeights weights;
   OCTAVO_TRY(weights.embedding,
              loader.matrix("token_embd.weight", config.vocab_size, config.hidden_size));
@@ -128,6 +144,7 @@ Result<ModelWeights> load_weights(const GgufFile& file, const ModelConfig& confi
     weights.layers.push_back(std::move(layer));
   }
   OCTAVO_CHECK_OK(loader.check_all_used());
+  weights.tensors = loader.take_tensors();
   return weights;
 }
 

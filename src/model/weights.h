@@ -10,6 +10,7 @@
 #include "formats/gguf.h"
 #include "kernels/pack.h"
 #include "model/model_config.h"
+#include "model/pack_file.h"
 
 namespace octavo {
 
@@ -30,14 +31,18 @@ struct ModelWeights {
   kernels::PackedMatrix head;  // empty if tied
   std::vector<float> final_norm;
   std::vector<LayerWeights> layers;
+  // Every matrix above, as it lies in memory, for keeping it on disk.
+  std::vector<PackedTensor> tensors;
 
   const kernels::PackedMatrix& output_head() const { return head.empty() ? embedding : head; }
 };
 
-// Repacks every tensor, in parallel, and gives the file's pages back as it goes. progress gets 0..1
-// and may be empty. Errors: corrupt_file (a tensor is missing or misshapen), unsupported (a tensor
-// that the description has no use for).
+// Repacks every matrix, in parallel, and gives the file's pages back as it goes. Matrices that `pack`
+// holds are used where they lie there; it must outlive the result. It may be nullptr. progress gets
+// 0..1 and may be empty. Errors: corrupt_file (a tensor is missing or misshapen), unsupported (a
+// tensor that the description has no use for).
 Result<ModelWeights> load_weights(const GgufFile& file, const ModelConfig& config, ThreadPool& pool,
-                                  const std::function<void(double)>& progress);
+                                  const std::function<void(double)>& progress,
+                                  const PackFile* pack = nullptr);
 
 }  // namespace octavo

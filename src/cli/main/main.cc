@@ -5,11 +5,13 @@
 #include <string>
 #include <vector>
 
+#include "base/lost_file_guard.h"
 #include "cli/commands.h"
 
 int main(int argc, char** argv) {
   // A reader that goes away is noticed by the failed write.
   std::signal(SIGPIPE, SIG_IGN);
+  octavo::end_program_when_mapped_file_is_lost();
   const auto environment = [](const std::string& name) -> std::optional<std::string> {
     const char* value = std::getenv(name.c_str());
     return value ? std::optional<std::string>(value) : std::nullopt;
