@@ -29,8 +29,17 @@ void nibble_codes(const uint8_t* qs, uint8_t* out) {
   }
 }
 
+// Bit i of qh becomes bit 4 of code i, four codes at a time: the product puts four neighbouring
+// bits at the bottoms of four bytes.
 void add_fifth_bits(const uint8_t (&qh)[4], uint8_t* out) {
-  for (int i = 0; i < 32; ++i) out[i] |= static_cast<uint8_t>(((qh[i / 8] >> (i % 8)) & 1) << 4);
+  uint32_t bits;
+  std::memcpy(&bits, qh, 4);
+  for (int line = 0; line < kLines; ++line) {
+    uint32_t word;
+    std::memcpy(&word, out + 4 * line, 4);
+    word |= ((bits >> (4 * line) & 15) * 0x00204081u & 0x01010101u) << 4;
+    std::memcpy(out + 4 * line, &word, 4);
+  }
 }
 
 void codes(const BlockQ4_0& block, int, uint8_t* out) { nibble_codes(block.qs, out); }
@@ -130,32 +139,31 @@ void scales(const BlockQ6_K& block, int b, ScaleSlots to) {
   put_half(to.super, to.r, block.d);
 }
 
-// ---- Sixteen rows of codes -> planes.
+// ---- One row's codes -> its four bytes of each line of the planes.
 
-using Lines = std::array<uint8_t, kLines * 64>;
+using RowWords = std::array<uint32_t, kLines>;  // four codes each
 
-void write_planes(const PanelLayout& l, const Lines& lines, uint8_t* out) {
-  if (l.plane4 < 0 && l.plane2 < 0) {
-    std::memcpy(out, lines.data(), lines.size());
-    return;
-  }
+void put_word(uint8_t* plane, int line, int r, uint32_t word) {
+  std::memcpy(plane + 64 * line + 4 * r, &word, 4);
+}
+
+inline void write_row(const PanelLayout& l, const RowWords& w, int r, uint8_t* out) {
+  if (l.plane4 < 0 && l.plane2 < 0)
+    for (int line = 0; line < kLines; ++line) put_word(out, line, r, w[line]);
   if (l.plane4 >= 0)
-    for (int i = 0; i < 256; ++i)
-      out[l.plane4 + i] = static_cast<uint8_t>((lines[i] & 15) | (lines[256 + i] & 15) << 4);
+    for (int j = 0; j < 4; ++j)
+      put_word(out + l.plane4, j, r, (w[j] & 0x0f0f0f0fu) | (w[4 + j] & 0x0f0f0f0fu) << 4);
   if (l.plane2 >= 0)
-    for (int h = 0; h < 2; ++h)
-      for (int i = 0; i < 64; ++i) {
-        int packed = 0;
-        for (int g = 0; g < 4; ++g)
-          packed |= ((lines[(4 * h + g) * 64 + i] >> l.shift2) & 3) << 2 * g;
-        out[l.plane2 + h * 64 + i] = static_cast<uint8_t>(packed);
-      }
-  if (l.plane1 >= 0)
-    for (int i = 0; i < 64; ++i) {
-      int packed = 0;
-      for (int g = 0; g < kLines; ++g) packed |= ((lines[g * 64 + i] >> l.shift1) & 1) << g;
-      out[l.plane1 + i] = static_cast<uint8_t>(packed);
+    for (int h = 0; h < 2; ++h) {
+      uint32_t packed = 0;
+      for (int g = 0; g < 4; ++g) packed |= (w[4 * h + g] >> l.shift2 & 0x03030303u) << 2 * g;
+      put_word(out + l.plane2, h, r, packed);
     }
+  if (l.plane1 >= 0) {
+    uint32_t packed = 0;
+    for (int g = 0; g < kLines; ++g) packed |= (w[g] >> l.shift1 & 0x01010101u) << g;
+    put_word(out + l.plane1, 0, r, packed);
+  }
 }
 
 struct PanelParts {
@@ -171,28 +179,26 @@ PanelParts parts(DType type, int64_t cols, uint8_t* panel) {
   return {panel, sub, sub + blocks * l.sub_bytes};
 }
 
-template <class Block, int kElements>
-void pack_quantised(DType type, const TensorView& source, int64_t first_row, uint8_t* panel) {
-  const PanelLayout& l = layout(type);
-  const PanelParts to = parts(type, source.cols(), panel);
+template <DType kType, class Block, int kElements>
+void pack_quantised(const TensorView& source, int64_t first_row, uint8_t* panel) {
+  constexpr PanelLayout l = kPanelLayouts[static_cast<size_t>(kType)];
+  const PanelParts to = parts(kType, source.cols(), panel);
   const int rows = static_cast<int>(std::min<int64_t>(kPanelRows, source.rows() - first_row));
-  const size_t bytes_per_row = row_bytes(type, static_cast<size_t>(source.cols()));
+  const size_t bytes_per_row = row_bytes(kType, static_cast<size_t>(source.cols()));
   const std::byte* from = source.data.data() + static_cast<size_t>(first_row) * bytes_per_row;
   constexpr int kBlocksPer = kElements / kBlock;
-  Lines lines{};
-  for (int64_t b = 0; b < source.cols() / kBlock; ++b) {
+  for (int64_t stored = 0; stored < source.cols() / kElements; ++stored)
     for (int r = 0; r < rows; ++r) {
       Block block;
-      std::memcpy(&block, from + r * bytes_per_row + b / kBlocksPer * sizeof(Block), sizeof(Block));
-      std::array<uint8_t, kBlock> row_codes;
-      codes(block, static_cast<int>(b % kBlocksPer), row_codes.data());
-      for (int line = 0; line < kLines; ++line)
-        std::memcpy(lines.data() + 64 * line + 4 * r, row_codes.data() + 4 * line, 4);
-      scales(block, static_cast<int>(b % kBlocksPer),
-             {to.sub + b * l.sub_bytes, to.super + b / kBlocksPer * l.super_bytes, r});
+      std::memcpy(&block, from + r * bytes_per_row + stored * sizeof(Block), sizeof(Block));
+      for (int part = 0; part < kBlocksPer; ++part) {
+        const int64_t b = stored * kBlocksPer + part;
+        RowWords words;
+        codes(block, part, reinterpret_cast<uint8_t*>(words.data()));
+        write_row(l, words, r, to.codes + b * l.code_bytes);
+        scales(block, part, {to.sub + b * l.sub_bytes, to.super + stored * l.super_bytes, r});
+      }
     }
-    write_planes(l, lines, to.codes + b * l.code_bytes);
-  }
 }
 
 // Where input k of row r lies in a plain panel: `together` inputs of a row side by side.
@@ -279,25 +285,25 @@ void PackedMatrix::pack_panel(int64_t panel, const TensorView& source) {
     case DType::bf16:
       return pack_plain<uint16_t, 2>(source, row, to);
     case DType::q4_0:
-      return pack_quantised<BlockQ4_0, 32>(type, source, row, to);
+      return pack_quantised<DType::q4_0, BlockQ4_0, 32>(source, row, to);
     case DType::q4_1:
-      return pack_quantised<BlockQ4_1, 32>(type, source, row, to);
+      return pack_quantised<DType::q4_1, BlockQ4_1, 32>(source, row, to);
     case DType::q5_0:
-      return pack_quantised<BlockQ5_0, 32>(type, source, row, to);
+      return pack_quantised<DType::q5_0, BlockQ5_0, 32>(source, row, to);
     case DType::q5_1:
-      return pack_quantised<BlockQ5_1, 32>(type, source, row, to);
+      return pack_quantised<DType::q5_1, BlockQ5_1, 32>(source, row, to);
     case DType::q8_0:
-      return pack_quantised<BlockQ8_0, 32>(type, source, row, to);
+      return pack_quantised<DType::q8_0, BlockQ8_0, 32>(source, row, to);
     case DType::q2_k:
-      return pack_quantised<BlockQ2_K, 256>(type, source, row, to);
+      return pack_quantised<DType::q2_k, BlockQ2_K, 256>(source, row, to);
     case DType::q3_k:
-      return pack_quantised<BlockQ3_K, 256>(type, source, row, to);
+      return pack_quantised<DType::q3_k, BlockQ3_K, 256>(source, row, to);
     case DType::q4_k:
-      return pack_quantised<BlockQ4_K, 256>(type, source, row, to);
+      return pack_quantised<DType::q4_k, BlockQ4_K, 256>(source, row, to);
     case DType::q5_k:
-      return pack_quantised<BlockQ5_K, 256>(type, source, row, to);
+      return pack_quantised<DType::q5_k, BlockQ5_K, 256>(source, row, to);
     case DType::q6_k:
-      return pack_quantised<BlockQ6_K, 256>(type, source, row, to);
+      return pack_quantised<DType::q6_k, BlockQ6_K, 256>(source, row, to);
   }
 }
 
