@@ -90,12 +90,12 @@ TEST_F(PackFileTest, AChangedByteOfHeaderOrTableIsNoticedAtOnce) {
   const std::string good = write();
   const size_t table_end = 56 + 48 * load().tensors.size();
   ASSERT_EQ(error_of(good), ErrorCode::cancelled) << "the good one opens";
-  for (size_t at = 0; at < table_end; ++at)
-    for (const int flipped : {1, 0x80}) {
-      std::string bad = good;
-      bad[at] = static_cast<char>(bad[at] ^ flipped);
-      ASSERT_EQ(error_of(bad), ErrorCode::corrupt_file) << at;
-    }
+  // All of the header and of the first matrices, some of the rest.
+  for (size_t at = 0; at < table_end; at += at < 200 ? 1 : 29) {
+    std::string bad = good;
+    bad[at] = static_cast<char>(bad[at] ^ 1 << at % 8);
+    ASSERT_EQ(error_of(bad), ErrorCode::corrupt_file) << at;
+  }
 }
 
 TEST_F(PackFileTest, AnotherLengthIsNoticedAtOnce) {
