@@ -43,10 +43,23 @@ size_t carve(StepBuffers& b, const StepShape& s, uint8_t* base) {
 
 }  // namespace
 
+StepShape step_shape(const ModelConfig& c, int max_num_batched_tokens) {
+  return {.tokens = max_num_batched_tokens,
+          .hidden = c.hidden_size,
+          .q_dim = int64_t{c.num_heads} * c.head_dim,
+          .kv_dim = int64_t{c.num_kv_heads} * c.head_dim,
+          .intermediate = c.intermediate_size,
+          .rope_pairs = c.rope.dims / 2};
+}
+
+size_t StepBuffers::bytes(const StepShape& shape) {
+  StepBuffers nothing;
+  return carve(nothing, shape, nullptr);
+}
+
 Result<StepBuffers> StepBuffers::allocate(const StepShape& shape) {
   StepBuffers buffers;
-  OCTAVO_TRY(buffers.memory,
-             AlignedBuffer::allocate(carve(buffers, shape, nullptr), AlignedBuffer::Use::sparse));
+  OCTAVO_TRY(buffers.memory, AlignedBuffer::allocate(bytes(shape), AlignedBuffer::Use::sparse));
   carve(buffers, shape, buffers.memory.data());
   return buffers;
 }

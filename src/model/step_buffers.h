@@ -5,6 +5,7 @@
 
 #include "base/result.h"
 #include "kernels/api.h"
+#include "model/model_config.h"
 #include "tensor/aligned_buffer.h"
 
 namespace octavo {
@@ -15,7 +16,20 @@ struct StepShape {
   int64_t rope_pairs;
 };
 
+StepShape step_shape(const ModelConfig& config, int max_num_batched_tokens);
+
+// Logits of this many rows at most in one call: bounds the caller's buffer, 3 MB for a vocabulary
+// of 50,000.
+constexpr int max_logits_rows(int max_num_batched_tokens) {
+  return max_num_batched_tokens < 16 ? max_num_batched_tokens : 16;
+}
+// Floats from row to row: whole panels.
+constexpr int logits_stride(int vocab_size) {
+  return (vocab_size + kernels::kPanelRows - 1) / kernels::kPanelRows * kernels::kPanelRows;
+}
+
 struct StepBuffers {
+  static size_t bytes(const StepShape& shape);  // that allocate() takes
   static Result<StepBuffers> allocate(const StepShape& shape);
 
   float* residual = nullptr;   // [tokens][hidden]

@@ -8,12 +8,6 @@
 namespace octavo {
 namespace {
 
-// Logits of this many rows at most in one call: bounds the caller's buffer, 3 MB for a vocabulary
-// of 50,000.
-constexpr int kMaxLogitsRows = 16;
-
-int round_up(int value, int multiple) { return (value + multiple - 1) / multiple * multiple; }
-
 Result<void> check_options(const TransformerOptions& options) {
   if (options.max_num_batched_tokens < 1 || options.max_num_batched_tokens > (1 << 20))
     return fail(ErrorCode::invalid_argument,
@@ -50,19 +44,14 @@ Result<std::unique_ptr<Transformer>> Transformer::create(ModelConfig config, Mod
                                                      pool, options.dtype, std::move(kv)));
   const ModelConfig& c = model->config_;
   model->limits_ = {.vocab_size = c.vocab_size,
-                    .logits_stride = round_up(c.vocab_size, kernels::kPanelRows),
+                    .logits_stride = logits_stride(c.vocab_size),
                     .context_length = c.context_length,
                     .max_num_batched_tokens = options.max_num_batched_tokens,
-                    .max_logits_rows = std::min(kMaxLogitsRows, options.max_num_batched_tokens),
+                    .max_logits_rows = max_logits_rows(options.max_num_batched_tokens),
                     .num_blocks = options.num_blocks,
                     .block_size = options.block_size};
   model->frequencies_ = rope_frequencies(c.rope);
-  OCTAVO_TRY(model->buffers_, StepBuffers::allocate({.tokens = options.max_num_batched_tokens,
-                                                     .hidden = c.hidden_size,
-                                                     .q_dim = int64_t{c.num_heads} * c.head_dim,
-                                                     .kv_dim = int64_t{c.num_kv_heads} * c.head_dim,
-                                                     .intermediate = c.intermediate_size,
-                                                     .rope_pairs = c.rope.dims / 2}));
+  OCTAVO_TRY(model->buffers_, StepBuffers::allocate(step_shape(c, options.max_num_batched_tokens)));
   return model;
 }
 

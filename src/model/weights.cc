@@ -21,9 +21,9 @@ class WeightLoader {
     OCTAVO_TRY(const TensorView* tensor, find(name, 2, cols, rows));
     const auto number = static_cast<uint32_t>(tensor - file_.tensors().data());
     const auto kept = pack_ ? pack_->find(number) : std::nullopt;
-    OCTAVO_TRY(kernels::PackedMatrix packed,
-               kept ? kernels::PackedMatrix::over(tensor->type, rows, cols, *kept)
-                    : repack(*tensor));
+    OCTAVO_TRY(
+        kernels::PackedMatrix packed,
+        kept ? kernels::PackedMatrix::over(tensor->type, rows, cols, *kept) : repack(*tensor));
     tensors_.push_back({number, packed.view()});
     done(*tensor);
     return packed;

@@ -37,10 +37,10 @@ struct ModelWeights {
   const kernels::PackedMatrix& output_head() const { return head.empty() ? embedding : head; }
 };
 
-// Repacks every matrix, in parallel, and gives the file's pages back as it goes. Matrices that `pack`
-// holds are used where they lie there; it must outlive the result. It may be nullptr. progress gets
-// 0..1 and may be empty. Errors: corrupt_file (a tensor is missing or misshapen), unsupported (a
-// tensor that the description has no use for).
+// Repacks every matrix, in parallel, and gives the file's pages back as it goes. Matrices that
+// `pack` holds are used where they lie there; it must outlive the result. It may be nullptr.
+// progress gets 0..1 and may be empty. Errors: corrupt_file (a tensor is missing or misshapen),
+// unsupported (a tensor that the description has no use for).
 Result<ModelWeights> load_weights(const GgufFile& file, const ModelConfig& config, ThreadPool& pool,
                                   const std::function<void(double)>& progress,
                                   const PackFile* pack = nullptr);
