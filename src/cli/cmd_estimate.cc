@@ -9,6 +9,7 @@
 #include "formats/hf_config.h"
 #include "kv/estimator.h"
 #include "model/kv_facts.h"
+#include "model/memory_estimate.h"
 #include "model/model_config.h"
 
 namespace octavo::cli {
@@ -16,13 +17,30 @@ namespace {
 
 constexpr double kGiB = 1024.0 * 1024 * 1024;
 
-Result<KvFacts> read_subject(const std::string& model) {
+// What the file says. Weights and activations are known of models that this program runs.
+struct Subject {
+  KvFacts kv;
+  std::optional<int64_t> weight_bytes, activation_bytes;
+
+  std::optional<int64_t> resident_bytes(const KvEstimate& estimate) const {
+    if (!weight_bytes || !activation_bytes) return std::nullopt;
+    return *weight_bytes + *activation_bytes + estimate.total_bytes;
+  }
+};
+
+Result<Subject> read_subject(const std::string& model, int max_num_batched_tokens) {
   if (model.ends_with(".json")) {
     OCTAVO_TRY(const HfConfig config, read_hf_config(model));
-    return KvFacts{config.model_type, kv_shape(config), config.max_position_embeddings};
+    return Subject{{config.model_type, kv_shape(config), config.max_position_embeddings}, {}, {}};
   }
   OCTAVO_TRY(const GgufFile file, open_model_file(model));
-  return read_kv_facts(file);
+  Subject subject;
+  OCTAVO_TRY(subject.kv, read_kv_facts(file));
+  if (const auto config = read_model_config(file)) {
+    OCTAVO_TRY(subject.weight_bytes, loaded_weight_bytes(file));
+    subject.activation_bytes = activation_bytes(*config, max_num_batched_tokens);
+  }
+  return subject;
 }
 
 Result<int64_t> sequence_length(const OptionValues& options, const KvFacts& subject) {
@@ -50,9 +68,13 @@ std::optional<int64_t> memory_bytes(const OptionValues& options) {
 
 double gib(int64_t bytes) { return static_cast<double>(bytes) / kGiB; }
 
-Json to_json(const KvFacts& subject, const KvEstimate& estimate, const OptionValues& options) {
-  const KvShape& shape = subject.shape;
-  Json json = {{"model_type", subject.family},
+Json number_or_null(const std::optional<int64_t>& number) {
+  return number ? Json(*number) : Json(nullptr);
+}
+
+Json to_json(const Subject& subject, const KvEstimate& estimate, const OptionValues& options) {
+  const KvShape& shape = subject.kv.shape;
+  Json json = {{"model_type", subject.kv.family},
                {"num_layers", shape.num_layers},
                {"num_heads", shape.num_heads},
                {"num_kv_heads", shape.num_kv_heads},
@@ -69,7 +91,10 @@ Json to_json(const KvFacts& subject, const KvEstimate& estimate, const OptionVal
                {"bytes_per_sequence", estimate.bytes_per_sequence()},
                {"bytes_without_gqa", estimate.bytes_without_gqa},
                {"gqa_ratio", estimate.gqa_ratio()},
-               {"windowed_bytes", estimate.windowed_bytes}};
+               {"windowed_bytes", estimate.windowed_bytes},
+               {"weight_bytes", number_or_null(subject.weight_bytes)},
+               {"activation_bytes", number_or_null(subject.activation_bytes)},
+               {"resident_bytes", number_or_null(subject.resident_bytes(estimate))}};
   if (const auto memory = memory_bytes(options)) {
     json["memory_bytes"] = *memory;
     json["sequences_that_fit"] = estimate.sequences_that_fit(*memory);
@@ -88,7 +113,7 @@ std::string describe(const KvFacts& subject, const KvEstimate& estimate,
       estimate.batch_size, estimate.seq_len);
 }
 
-std::string to_table(const KvFacts& subject, const KvEstimate& estimate,
+std::string to_table(const Subject& subject, const KvEstimate& estimate,
                      const OptionValues& options) {
   std::vector<std::vector<std::string>> rows;
   const auto add = [&](std::string_view what, int64_t bytes, std::string note = "") {
@@ -106,7 +131,13 @@ std::string to_table(const KvFacts& subject, const KvEstimate& estimate,
       fmt::format("{:.4g} x less", estimate.gqa_ratio()));
   if (estimate.windowed_bytes != estimate.total_bytes)
     add("within windows", estimate.windowed_bytes, "would do if layers with a window kept no more");
-  std::string out = describe(subject, estimate, options) + format_table(rows, "lrrl");
+  if (const auto resident = subject.resident_bytes(estimate)) {
+    add("weights", *subject.weight_bytes, "as they lie in memory");
+    add("activations", *subject.activation_bytes,
+        fmt::format("of a step of {} tokens", options.integer("max_num_batched_tokens")));
+    add("all together", *resident, "KV cache, weights and activations");
+  }
+  std::string out = describe(subject.kv, estimate, options) + format_table(rows, "lrrl");
   if (const auto memory = memory_bytes(options))
     out +=
         fmt::format("\n{} sequences of {} tokens fit in {}\n", estimate.sequences_that_fit(*memory),
@@ -118,10 +149,11 @@ std::string to_table(const KvFacts& subject, const KvEstimate& estimate,
 
 Result<void> run_estimate(const Invocation& invocation, Terminal& terminal) {
   const OptionValues& options = invocation.options;
-  OCTAVO_TRY(const KvFacts subject, read_subject(invocation.positionals[0]));
-  OCTAVO_TRY(const int64_t seq_len, sequence_length(options, subject));
+  OCTAVO_TRY(const Subject subject,
+             read_subject(invocation.positionals[0], options.integer("max_num_batched_tokens")));
+  OCTAVO_TRY(const int64_t seq_len, sequence_length(options, subject.kv));
   OCTAVO_TRY(const KvEstimate result,
-             estimate(subject.shape, seq_len, options.get<int64_t>("batch_size"),
+             estimate(subject.kv.shape, seq_len, options.get<int64_t>("batch_size"),
                       type_of(type_name(options)), options.integer("block_size")));
   terminal.write(options.flag("json") ? dump_line(to_json(subject, result, options), 2)
                                       : to_table(subject, result, options));

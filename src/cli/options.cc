@@ -45,9 +45,12 @@ constexpr std::array kCommands = {
                 "Metadata, tensors, chat template, and the memory that weights and KV cache take. "
                 "No weights are loaded."},
     CommandSpec{Command::estimate, "estimate", kEstimatePositionals,
-                "Computes the memory of a KV cache.",
-                "Bytes are 2 x layers x batch size x length x KV heads x head size x bytes per "
-                "element, rounded up to whole blocks."},
+                "Computes the memory of a KV cache, and of the model that uses it.",
+                "Bytes of the cache are 2 x layers x batch size x length x KV heads x head size x "
+                "bytes per "
+                "element, rounded up to whole blocks. Weights are counted as they lie in memory, "
+                "activations are the buffers of one step; both are known of GGUF files that this "
+                "program runs."},
     CommandSpec{Command::perplexity, "perplexity", kPerplexityPositionals,
                 "Measures how well a model predicts a text.",
                 "Text is tokenised plainly and cut into windows of --context tokens, each scored "
@@ -249,7 +252,8 @@ constexpr std::array kOptions = {
                    "tokens of one block of the KV cache", G | C | E | P | B, kEngine),
             OptionKind::integer),
     integer("max_num_batched_tokens", 1, 65536, "512",
-            "tokens of one forward; a longer prompt is cut into chunks", G | C | E | P | B, kEngine),
+            "tokens of one forward; a longer prompt is cut into chunks", G | C | E | P | B,
+            kEngine),
     flag("pack_cache",
          "neither use nor write files of repacked weights, which make the next start faster; they "
          "lie in octavo/packs of the cache folder, 32 GiB of them at most",
