@@ -7,9 +7,7 @@
 namespace octavo {
 namespace {
 
-std::span<const std::byte> bytes(const std::string& text) {
-  return std::as_bytes(std::span(text));
-}
+std::span<const std::byte> bytes(const std::string& text) { return std::as_bytes(std::span(text)); }
 
 // Values of the published function; what lies on disk depends on them.
 TEST(Hash, IsXxh3) {

@@ -81,8 +81,7 @@ std::vector<PrivateFolder::Entry> PrivateFolder::entries() const {
     struct stat status {};
     if (::fstatat(fd, entry->d_name, &status, AT_SYMLINK_NOFOLLOW) != 0) continue;
     if (S_ISREG(status.st_mode))
-      found.push_back(
-          {entry->d_name, static_cast<uint64_t>(status.st_size), modified_ns(status)});
+      found.push_back({entry->d_name, static_cast<uint64_t>(status.st_size), modified_ns(status)});
   }
   return found;
 }

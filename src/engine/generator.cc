@@ -23,7 +23,8 @@ Result<std::unique_ptr<Generator>> Generator::create(Model& model, const Tokeniz
                                                      GeneratorOptions options) {
   OCTAVO_TRY(std::unique_ptr<BlockPool> pool,
              BlockPool::create(model.limits().num_blocks, model.limits().block_size));
-  return std::unique_ptr<Generator>(new Generator(model, tokenizer, std::move(options), std::move(pool)));
+  return std::unique_ptr<Generator>(
+      new Generator(model, tokenizer, std::move(options), std::move(pool)));
 }
 
 Generator::Generator(Model& model, const Tokenizer& tokenizer, GeneratorOptions options,

@@ -186,8 +186,8 @@ void pack_quantised(const TensorView& source, int64_t first_row, uint8_t* panel)
   const int rows = static_cast<int>(std::min<int64_t>(kPanelRows, source.rows() - first_row));
   const size_t bytes_per_row = row_bytes(kType, static_cast<size_t>(source.cols()));
   const std::byte* from = source.data.data() + static_cast<size_t>(first_row) * bytes_per_row;
-  // The sixteen rows lie one after the other: asked for in that order they arrive sooner than in the
-  // order of the blocks below.
+  // The sixteen rows lie one after the other: asked for in that order they arrive sooner than in
+  // the order of the blocks below.
   for (size_t at = 0; at < static_cast<size_t>(rows) * bytes_per_row; at += 64)
     __builtin_prefetch(from + at);
   constexpr int kBlocksPer = kElements / kBlock;
