@@ -142,9 +142,9 @@ TEST_F(PrivateFolderTest, ReadersNextToWritersSeeWholeFiles) {
   std::vector<std::jthread> writers;
   for (const char c : {'1', '2'})
     writers.emplace_back([&, c] {
-      for (int i = 0; i < 20; ++i) EXPECT_TRUE(put(folder, "a", text(c)));
+      for (int i = 0; i < 6; ++i) EXPECT_TRUE(put(folder, "a", text(c)));
     });
-  for (int i = 0; i < 50; ++i) {
+  for (int i = 0; i < 20; ++i) {
     const auto map = folder.map("a");
     ASSERT_TRUE(map);
     ASSERT_EQ(map->size(), 100'000u);
