@@ -50,15 +50,10 @@ Result<int64_t> sequence_length(const OptionValues& options, const KvFacts& subj
               "the file does not say how long a context is; give --seq-len");
 }
 
-// The two-byte types are what auto means without --dtype float32.
+// The option table allows the names of KvType and auto, which without --dtype float32 means:
 std::string type_name(const OptionValues& options) {
   const std::string name = options.text("kv_cache_dtype");
   return name == "auto" ? "float16" : name;
-}
-
-DType type_of(std::string_view name) {
-  if (name == "float32") return DType::f32;
-  return name == "bfloat16" ? DType::bf16 : DType::f16;
 }
 
 std::optional<int64_t> memory_bytes(const OptionValues& options) {
@@ -123,7 +118,7 @@ std::string to_table(const Subject& subject, const KvEstimate& estimate,
   rows.push_back({"", "", "bytes"});
   add("KV cache", estimate.total_bytes, "whole blocks, as they are allocated");
   add("  by the formula", estimate.exact_bytes,
-      "2 x layers x batch x length x KV heads x head size x bytes");
+      "2 x layers x batch x length x KV heads x bytes of a head");
   add("  lost to last blocks", estimate.lost_bytes());
   add("one sequence", estimate.bytes_per_sequence());
   add("without GQA", estimate.bytes_without_gqa, "one KV head per query head");
@@ -154,7 +149,7 @@ Result<void> run_estimate(const Invocation& invocation, Terminal& terminal) {
   OCTAVO_TRY(const int64_t seq_len, sequence_length(options, subject.kv));
   OCTAVO_TRY(const KvEstimate result,
              estimate(subject.kv.shape, seq_len, options.get<int64_t>("batch_size"),
-                      type_of(type_name(options)), options.integer("block_size")));
+                      *kv_type_from_name(type_name(options)), options.integer("block_size")));
   terminal.write(options.flag("json") ? dump_line(to_json(subject, result, options), 2)
                                       : to_table(subject, result, options));
   return {};

@@ -77,9 +77,9 @@ Result<KvMemory> kv_memory(const GgufFile& file) {
   if (!facts.context_length)
     return fail(ErrorCode::corrupt_file, "the file does not say how long a context is");
   OCTAVO_TRY(const KvEstimate one_block,
-             estimate(facts.shape, kBlockSize, 1, DType::f16, kBlockSize));
+             estimate(facts.shape, kBlockSize, 1, KvType::f16, kBlockSize));
   OCTAVO_TRY(const KvEstimate full,
-             estimate(facts.shape, *facts.context_length, 1, DType::f16, kBlockSize));
+             estimate(facts.shape, *facts.context_length, 1, KvType::f16, kBlockSize));
   return KvMemory{*facts.context_length, one_block.total_bytes / kBlockSize, full.total_bytes};
 }
 

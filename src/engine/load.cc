@@ -19,14 +19,13 @@ Result<ComputeType> compute_type(const std::string& dtype) {
               fmt::format("dtype is '{}'; it may be auto or float32", dtype));
 }
 
-Result<DType> kv_cache_type(const std::string& name, ComputeType compute) {
-  if (name == "auto") return compute == ComputeType::float32 ? DType::f32 : DType::f16;
-  if (name == "float32") return DType::f32;
-  if (name == "float16") return DType::f16;
-  if (name == "bfloat16") return DType::bf16;
-  return fail(
-      ErrorCode::invalid_argument,
-      fmt::format("kv_cache_dtype is '{}'; it may be auto, float32, float16 or bfloat16", name));
+Result<KvType> kv_cache_type(const std::string& name, ComputeType compute) {
+  if (name == "auto") return compute == ComputeType::float32 ? KvType::f32 : KvType::f16;
+  if (const auto type = kv_type_from_name(name)) return *type;
+  return fail(ErrorCode::invalid_argument,
+              fmt::format("kv_cache_dtype is '{}'; it may be auto, float32, float16, bfloat16 or "
+                          "int8",
+                          name));
 }
 
 Result<int> thread_count(int asked) {

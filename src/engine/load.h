@@ -21,7 +21,7 @@ namespace octavo {
 struct EngineOptions {
   std::string model;                    // path of a GGUF file
   std::string dtype = "auto";           // auto | float32
-  std::string kv_cache_dtype = "auto";  // auto | float32 | float16 | bfloat16
+  std::string kv_cache_dtype = "auto";  // auto | float32 | float16 | bfloat16 | int8
   int threads = 0;                      // 0: the cores this process may use
   int block_size = 32;
   int max_num_batched_tokens = 512;

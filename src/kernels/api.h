@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kv/kv_type.h"
 #include "tensor/dtype.h"
 
 namespace octavo::kernels {
@@ -58,12 +59,9 @@ constexpr float kWideThreshold = 3.0f;
 // cache.
 constexpr int kChunk = 24;
 
-enum class KvType : uint8_t { f32, f16, bf16 };
-
-// Where one layer's keys and values lie (docs/adr/0001-kv-block-layout.md). All strides in bytes.
-//   key   (block b, head h, position p, dim d): base + b*block_stride + h*head_stride
-//                                               + ((p/16 * head_dim + d) * 16 + p%16) * element
-//   value (block b, head h, position p, dim d): ... + v_offset + (p * head_dim + d) * element
+// Where one layer's keys and values lie. All strides in bytes. K of (block b, head h) begins at
+// base + b * block_stride + h * head_stride, V is v_offset further; kv/kv_layout.h says what is in
+// them.
 struct KvLayer {
   uint8_t* base;
   size_t block_stride;
@@ -83,7 +81,8 @@ struct AttentionItem {
   int kv_head;
   int group;           // query heads per KV head
   int tokens;          // rows = tokens * group <= kMaxAttentionRows
-  int first_position;  // position of the first token; token i sees positions 0..first_position+i
+  int first_position;  // position of the first token; token i sees positions up to first_position+i
+  int window;          // of these the last `window` only, its own included; 0: all
   float scale;
   const float*
       q;  // first token, first query head of the group: [tokens] q_stride apart, [group][head_dim]
@@ -98,7 +97,9 @@ struct AttentionItem {
 
 constexpr int kAllParts = -1;
 
-constexpr int kMaxAttentionRows = 16;
+// 8 tokens of 3 query heads, 6 of 4, 3 of 8: whole tiles of 8 rows. More would take K and V from the
+// second cache less often, which is not what bounds a prompt.
+constexpr int kMaxAttentionRows = 24;
 constexpr int kMaxHeadDim = 256;
 constexpr int kSplit = 256;  // positions per part; block sizes divide it
 

@@ -50,10 +50,10 @@ int64_t KvEstimate::sequences_that_fit(int64_t memory_bytes) const {
   return std::max<int64_t>(0, memory_bytes) / bytes_per_sequence();
 }
 
-Result<KvEstimate> estimate(const KvShape& shape, int64_t seq_len, int64_t batch_size, DType dtype,
+Result<KvEstimate> estimate(const KvShape& shape, int64_t seq_len, int64_t batch_size, KvType type,
                             int block_size) {
   OCTAVO_CHECK_OK(validate_shape(shape));
-  const KvLayout layout{shape.num_layers, shape.num_kv_heads, shape.head_dim, block_size, dtype};
+  const KvLayout layout{shape.num_layers, shape.num_kv_heads, shape.head_dim, block_size, type};
   OCTAVO_CHECK_OK(validate(layout));
   OCTAVO_TRY(const int64_t blocks, count_blocks(seq_len, batch_size, block_size));
   OCTAVO_TRY(const size_t total, storage_bytes(layout, blocks));

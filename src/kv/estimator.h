@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "tensor/dtype.h"
+#include "kv/kv_type.h"
 
 namespace octavo {
 
@@ -26,7 +26,7 @@ struct KvEstimate {
 
   // What the cache takes: whole blocks, every layer at full length.
   int64_t total_bytes = 0;
-  // 2 x layers x batch x length x KV heads x head size x bytes per element.
+  // 2 x layers x batch x length x KV heads x (head size x bytes per element, + 4 in int8: a scale).
   int64_t exact_bytes = 0;
   // The same as total_bytes with one KV head per query head (no GQA or MQA).
   int64_t bytes_without_gqa = 0;
@@ -44,9 +44,9 @@ struct KvEstimate {
 };
 
 // Errors: invalid_argument, naming the number, for counts or lengths below 1, heads that KV heads
-// do not divide, a list of windows of the wrong length, a type or block size that is not allowed,
-// and totals of 2^63 bytes or more.
-Result<KvEstimate> estimate(const KvShape& shape, int64_t seq_len, int64_t batch_size, DType dtype,
+// do not divide, a list of windows of the wrong length, a block size that is not allowed, and
+// totals of 2^63 bytes or more.
+Result<KvEstimate> estimate(const KvShape& shape, int64_t seq_len, int64_t batch_size, KvType type,
                             int block_size);
 
 }  // namespace octavo

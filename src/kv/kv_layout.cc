@@ -30,8 +30,8 @@ Result<int64_t> multiply(std::initializer_list<int64_t> factors) {
 }
 
 Result<int64_t> block_bytes(const KvLayout& l) {
-  return multiply({2, l.num_layers, l.num_kv_heads, l.head_dim, l.block_size,
-                   static_cast<int64_t>(l.element_bytes())});
+  return multiply({2, l.num_layers, l.num_kv_heads, l.block_size,
+                   static_cast<int64_t>(l.bytes_per_position())});
 }
 
 }  // namespace
@@ -41,10 +41,11 @@ Result<void> validate(const KvLayout& layout) {
   OCTAVO_CHECK_OK(expect_positive("KV heads", layout.num_kv_heads));
   OCTAVO_CHECK_OK(expect_positive("numbers per head", layout.head_dim));
   OCTAVO_CHECK_OK(check_block_size(layout.block_size));
-  if (layout.dtype != DType::f32 && layout.dtype != DType::f16 && layout.dtype != DType::bf16)
+  if (layout.type == KvType::int8 && layout.head_dim % 2 != 0)
     return fail(ErrorCode::invalid_argument,
-                fmt::format("a KV cache of type {} is not supported; allowed: f32, f16, bf16",
-                            name(layout.dtype)));
+                fmt::format("an int8 KV cache of {} numbers per head is not supported; allowed: "
+                            "an even number, or another type",
+                            layout.head_dim));
   OCTAVO_CHECK_OK(block_bytes(layout));
   return {};
 }

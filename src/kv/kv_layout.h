@@ -2,10 +2,16 @@
 // this one header.
 //
 // Each layer has one array of blocks, indexed by BlockId. A block of a layer is, for each KV head
-// in turn, a K part and a V part, with nothing between them:
+// in turn, a K part and a V part, with nothing between them. In f32, f16 and bf16 they are
 //
 //   K[block_size / 16][head_dim][16]   dimension by dimension inside a group of 16 positions
 //   V[block_size][head_dim]            position by position
+//
+// and in int8 groups of 16 positions, the codes in pairs, followed by the scales; a number is code
+// times scale:
+//
+//   K[block_size / 16] { int8 codes[head_dim / 2][16][2]; float scales[16] }   pairs of dimensions
+//   V[block_size / 16] { int8 codes[8][head_dim][2];      float scales[16] }   pairs of positions
 //
 // docs/adr/0001-kv-block-layout.md says why.
 #pragma once
@@ -15,7 +21,7 @@
 
 #include "base/result.h"
 #include "core/ids.h"
-#include "tensor/dtype.h"
+#include "kv/kv_type.h"
 
 namespace octavo {
 
@@ -28,23 +34,39 @@ struct KvLayout {
   int num_kv_heads = 0;
   int head_dim = 0;  // of K and of V
   int block_size = 0;
-  DType dtype = DType::f16;  // f32, f16 or bf16
+  KvType type = KvType::f16;
 
   // Everything below REQUIRES a layout that validate() accepted, and arguments in range.
 
-  size_t element_bytes() const { return static_cast<size_t>(info(dtype).block_bytes); }
-
-  // Index of an element, counted from the start of the (block, layer, head) it belongs to.
-  size_t k_index(int position, int dim) const {
-    const auto group = static_cast<size_t>(position / kKeyGroup);
-    return (group * head_dim + dim) * kKeyGroup + position % kKeyGroup;
-  }
-  size_t v_index(int position, int dim) const {
-    return (static_cast<size_t>(block_size) + position) * head_dim + dim;
+  size_t element_bytes() const {
+    return type == KvType::f32 ? 4 : type == KvType::int8 ? 1 : 2;
   }
 
+  // Where an element, or the scale of an int8 position, begins: bytes from the start of the K or V
+  // of its (block, layer, head).
+  size_t k_byte(int position, int dim) const {
+    const auto place = static_cast<size_t>(position % kKeyGroup);
+    if (type == KvType::int8)
+      return group_byte(position) + (dim / 2 * size_t{kKeyGroup} + place) * 2 + dim % 2;
+    return group_byte(position) + (dim * size_t{kKeyGroup} + place) * element_bytes();
+  }
+  size_t v_byte(int position, int dim) const {
+    if (type != KvType::int8)
+      return (static_cast<size_t>(position) * head_dim + dim) * element_bytes();
+    const auto pair = static_cast<size_t>(position % kKeyGroup / 2);
+    return group_byte(position) + (pair * head_dim + dim) * 2 + position % 2;
+  }
+  size_t scale_byte(int position) const {
+    return group_byte(position) + size_t{kKeyGroup} * head_dim +
+           position % kKeyGroup * sizeof(float);
+  }
+
+  // K or V of one position, its scale included.
+  size_t bytes_per_position() const {
+    return head_dim * element_bytes() + (type == KvType::int8 ? sizeof(float) : 0);
+  }
   size_t bytes_per_part() const {  // K or V of one (block, layer, head)
-    return static_cast<size_t>(block_size) * head_dim * element_bytes();
+    return static_cast<size_t>(block_size) * bytes_per_position();
   }
   size_t bytes_per_head() const { return 2 * bytes_per_part(); }
   size_t bytes_per_layer_block() const { return num_kv_heads * bytes_per_head(); }
@@ -57,10 +79,15 @@ struct KvLayout {
   size_t v_offset(BlockId block, int head) const {
     return k_offset(block, head) + bytes_per_part();
   }
+
+ private:
+  size_t group_byte(int position) const {
+    return static_cast<size_t>(position / kKeyGroup) * kKeyGroup * bytes_per_position();
+  }
 };
 
-// invalid_argument for a count below 1, a block size or type that is not allowed, or a block of
-// 2^63 bytes or more.
+// invalid_argument for a count below 1, a block size that is not allowed, int8 pairs of an odd
+// head_dim, or a block of 2^63 bytes or more.
 Result<void> validate(const KvLayout& layout);
 
 // Bytes of `num_blocks` blocks in all layers. Errors: as validate(); invalid_argument if they come

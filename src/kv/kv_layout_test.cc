@@ -9,7 +9,7 @@
 namespace octavo {
 namespace {
 
-constexpr KvLayout kSmolLm2{30, 3, 64, 32, DType::f16};
+constexpr KvLayout kSmolLm2{30, 3, 64, 32, KvType::f16};
 
 TEST(KvLayout, SizesOfARealModel) {
   EXPECT_TRUE(validate(kSmolLm2));
@@ -26,33 +26,55 @@ TEST(KvLayout, OffsetsFollowTheDocumentedOrder) {
   EXPECT_EQ(kSmolLm2.v_offset(BlockId{0}, 0), 4096u);
   EXPECT_EQ(kSmolLm2.k_offset(BlockId{0}, 1), 8192u);
   EXPECT_EQ(kSmolLm2.k_offset(BlockId{5}, 2), 5 * 3 * 8192u + 2 * 8192u);
-  EXPECT_EQ(kSmolLm2.k_index(0, 1), 16u);        // next dimension: 16 positions further
-  EXPECT_EQ(kSmolLm2.k_index(1, 0), 1u);         // next position: beside it
-  EXPECT_EQ(kSmolLm2.k_index(16, 0), 16u * 64);  // next group
-  EXPECT_EQ(kSmolLm2.v_index(0, 0), 32u * 64);   // after all of K
-  EXPECT_EQ(kSmolLm2.v_index(1, 0), 32u * 64 + 64);
-  EXPECT_EQ(kSmolLm2.v_index(0, 1), 32u * 64 + 1);
+  EXPECT_EQ(kSmolLm2.k_byte(0, 1), 2 * 16u);        // next dimension: 16 positions further
+  EXPECT_EQ(kSmolLm2.k_byte(1, 0), 2 * 1u);         // next position: beside it
+  EXPECT_EQ(kSmolLm2.k_byte(16, 0), 2 * 16u * 64);  // next group
+  EXPECT_EQ(kSmolLm2.v_byte(0, 0), 0u);
+  EXPECT_EQ(kSmolLm2.v_byte(1, 0), 2 * 64u);
+  EXPECT_EQ(kSmolLm2.v_byte(0, 1), 2 * 1u);
+}
+
+TEST(KvLayout, Int8KeepsPairsTogetherAndScalesBehindTheirGroup) {
+  constexpr KvLayout layout{30, 3, 64, 32, KvType::int8};
+  EXPECT_TRUE(validate(layout));
+  EXPECT_EQ(layout.bytes_per_part(), 32 * 68u);
+  EXPECT_EQ(layout.bytes_per_block() / 32, 30 * 3 * 2 * 68u);  // per token: 0.53 of f16
+  EXPECT_EQ(layout.k_byte(0, 1), 1u);                          // a pair of dimensions
+  EXPECT_EQ(layout.k_byte(1, 0), 2u);
+  EXPECT_EQ(layout.k_byte(0, 2), 32u);
+  EXPECT_EQ(layout.v_byte(1, 0), 1u);  // a pair of positions
+  EXPECT_EQ(layout.v_byte(0, 1), 2u);
+  EXPECT_EQ(layout.v_byte(2, 0), 128u);
+  EXPECT_EQ(layout.scale_byte(0), 16u * 64);
+  EXPECT_EQ(layout.scale_byte(15), 16u * 64 + 60);
+  EXPECT_EQ(layout.k_byte(16, 0), 16u * 68);
+  EXPECT_EQ(layout.v_byte(16, 0), 16u * 68);
 }
 
 TEST(KvLayout, EveryByteOfALayerBelongsToOneElement) {
   for (int block_size : {16, 32, 256})
-    for (DType dtype : {DType::f32, DType::f16, DType::bf16}) {
-      const KvLayout layout{2, 3, 5, block_size, dtype};
+    for (KvType type : {KvType::f32, KvType::f16, KvType::bf16, KvType::int8}) {
+      const KvLayout layout{2, 3, 6, block_size, type};
       ASSERT_TRUE(validate(layout));
       constexpr int kBlocks = 2;
       std::vector<int> uses(kBlocks * layout.bytes_per_layer_block());
-      const auto use = [&](size_t offset, size_t index) {
-        for (size_t b = 0; b < layout.element_bytes(); ++b)
-          ++uses.at(offset + index * layout.element_bytes() + b);
+      const auto use = [&](size_t begin, size_t count) {
+        for (size_t i = begin; i < begin + count; ++i) ++uses.at(i);
       };
       for (int block = 0; block < kBlocks; ++block)
-        for (int head = 0; head < 3; ++head)
-          for (int position = 0; position < block_size; ++position)
-            for (int dim = 0; dim < 5; ++dim) {
-              const size_t start = layout.k_offset(BlockId{block}, head);
-              use(start, layout.k_index(position, dim));
-              use(start, layout.v_index(position, dim));
+        for (int head = 0; head < 3; ++head) {
+          const size_t k = layout.k_offset(BlockId{block}, head);
+          const size_t v = layout.v_offset(BlockId{block}, head);
+          for (int position = 0; position < block_size; ++position) {
+            for (int dim = 0; dim < 6; ++dim) {
+              use(k + layout.k_byte(position, dim), layout.element_bytes());
+              use(v + layout.v_byte(position, dim), layout.element_bytes());
             }
+            if (type != KvType::int8) continue;
+            use(k + layout.scale_byte(position), sizeof(float));
+            use(v + layout.scale_byte(position), sizeof(float));
+          }
+        }
       EXPECT_EQ(uses, std::vector<int>(uses.size(), 1));
     }
 }
@@ -64,13 +86,13 @@ TEST(KvLayout, RefusesWhatItCannotHold) {
     std::string named;
   };
   const Case cases[] = {
-      {{0, 3, 64, 32, DType::f16}, "0 layers"},
-      {{30, -1, 64, 32, DType::f16}, "-1 KV heads"},
-      {{30, 3, 0, 32, DType::f16}, "0 numbers per head"},
-      {{30, 3, 64, 24, DType::f16}, "block size is 24"},
-      {{30, 3, 64, 32, DType::q8_0}, "type q8_0"},
-      {{kHuge, kHuge, kHuge, 256, DType::f32},
-       "2 x 2147483647 x 2147483647 x 2147483647 x 256 x 4"},
+      {{0, 3, 64, 32, KvType::f16}, "0 layers"},
+      {{30, -1, 64, 32, KvType::f16}, "-1 KV heads"},
+      {{30, 3, 0, 32, KvType::f16}, "0 numbers per head"},
+      {{30, 3, 64, 24, KvType::f16}, "block size is 24"},
+      {{30, 3, 63, 32, KvType::int8}, "63 numbers per head"},
+      {{kHuge, kHuge, kHuge, 256, KvType::f32},
+       "2 x 2147483647 x 2147483647 x 256 x 8589934588"},
   };
   for (const Case& c : cases) {
     for (const Result<void>& result :

@@ -25,7 +25,7 @@ TEST(KvFacts, NeedNoTensors) {
   EXPECT_EQ(facts->shape.num_layers, 28);
   EXPECT_EQ(facts->shape.num_kv_heads, 4);
   EXPECT_EQ(facts->shape.head_dim, 128);
-  const auto kv = estimate(facts->shape, 8192, 1, DType::f16, 32);
+  const auto kv = estimate(facts->shape, 8192, 1, KvType::f16, 32);
   EXPECT_EQ(kv->total_bytes, 469762048);  // 0.4375 GiB
 }
 

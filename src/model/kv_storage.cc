@@ -3,15 +3,6 @@
 #include <cstring>
 
 namespace octavo {
-namespace {
-
-kernels::KvType kv_type(DType type) {
-  if (type == DType::f32) return kernels::KvType::f32;
-  return type == DType::f16 ? kernels::KvType::f16 : kernels::KvType::bf16;
-}
-
-}  // namespace
-
 Result<KvStorage> KvStorage::allocate(const KvLayout& layout, int num_blocks) {
   KvStorage storage;
   storage.layout_ = layout;
@@ -33,7 +24,7 @@ kernels::KvLayer KvStorage::layer(int index) {
           .v_offset = layout_.bytes_per_part(),
           .block_size = layout_.block_size,
           .head_dim = layout_.head_dim,
-          .type = kv_type(layout_.dtype)};
+          .type = layout_.type};
 }
 
 void KvStorage::copy_block(BlockId from, BlockId to) {

@@ -219,7 +219,7 @@ KvShape kv_shape(const ModelConfig& c) {
           .num_heads = c.num_heads,
           .num_kv_heads = c.num_kv_heads,
           .head_dim = c.head_dim,
-          .windows = {}};
+          .windows = c.windows};
 }
 
 KvShape kv_shape(const HfConfig& c) {

@@ -47,6 +47,9 @@ struct ModelConfig {
   float rms_eps = 0;
   bool tied_head = false;  // no output.weight: the embedding is the head
   RopeConfig rope;
+  // Per layer how many positions a token looks back on, its own included; 0: all. Empty: all layers
+  // see all.
+  std::vector<int> windows{};
 };
 
 // Errors: unsupported (an unknown architecture, rope scaling or model key: I6), corrupt_file.

@@ -16,6 +16,16 @@ Result<void> check_options(const TransformerOptions& options) {
   return {};
 }
 
+Result<void> check_windows(const ModelConfig& config) {
+  const auto layers = static_cast<size_t>(config.num_layers);
+  const bool valid = std::ranges::all_of(config.windows, [](int window) { return window >= 0; });
+  if (config.windows.empty() || (config.windows.size() == layers && valid)) return {};
+  return fail(ErrorCode::invalid_argument,
+              fmt::format("{} attention windows for {} layers; there must be one of 0 or more for "
+                          "each, or none",
+                          config.windows.size(), layers));
+}
+
 // Work grows with position, and the pool gives each thread one contiguous range: dealing the items
 // out in turns makes the ranges equal.
 template <class T>
@@ -34,11 +44,12 @@ Result<std::unique_ptr<Transformer>> Transformer::create(ModelConfig config, Mod
                                                          const kernels::Ops& ops, ThreadPool& pool,
                                                          const TransformerOptions& options) {
   OCTAVO_CHECK_OK(check_options(options));
+  OCTAVO_CHECK_OK(check_windows(config));
   const KvLayout layout{.num_layers = config.num_layers,
                         .num_kv_heads = config.num_kv_heads,
                         .head_dim = config.head_dim,
                         .block_size = options.block_size,
-                        .dtype = options.kv_cache_dtype};
+                        .type = options.kv_cache_dtype};
   OCTAVO_TRY(KvStorage kv, KvStorage::allocate(layout, options.num_blocks));
   std::unique_ptr<Transformer> model(new Transformer(std::move(config), std::move(weights), ops,
                                                      pool, options.dtype, std::move(kv)));
@@ -65,7 +76,7 @@ bool Transformer::forward(const ForwardBatch& batch) {
   for (int i = 0; i < config_.num_layers; ++i) {
     if (batch.cancel.stop_requested()) return false;
     const LayerWeights& layer = weights_.layers[static_cast<size_t>(i)];
-    attention_block(layer, kv_.layer(i), tokens);
+    attention_block(layer, kv_.layer(i), window_of(i), tokens);
     ffn_block(layer, tokens);
   }
   return true;
@@ -126,6 +137,7 @@ void Transformer::plan_attention(const ForwardBatch& batch) {
                           .group = in_group,
                           .tokens = std::min(tile, s.num_tokens - first),
                           .first_position = s.first_position + first,
+                          .window = 0,
                           .scale = scale,
                           .q = buffers_.q + offset,
                           .q_stride = q_dim,
@@ -171,7 +183,7 @@ void Transformer::split_attention() {
   }
 }
 
-void Transformer::attention_block(const LayerWeights& layer, const kernels::KvLayer& kv,
+void Transformer::attention_block(const LayerWeights& layer, const kernels::KvLayer& kv, int window,
                                   int64_t tokens) {
   const int64_t hidden = config_.hidden_size;
   const int64_t q_dim = int64_t{config_.num_heads} * config_.head_dim;
@@ -191,7 +203,7 @@ void Transformer::attention_block(const LayerWeights& layer, const kernels::KvLa
     for (int64_t t = begin; t < end; ++t) write_kv(kv, t);
   });
   lap(StepPart::rope_kv);
-  attend(kv);
+  attend(kv, window);
   lap(StepPart::attention);
   pool_.parallel_for(tokens, [&](int64_t begin, int64_t end) {
     for (int64_t t = begin; t < end; ++t) quantize_row(buffers_.attended + t * q_dim, q_dim, t);
@@ -201,13 +213,14 @@ void Transformer::attention_block(const LayerWeights& layer, const kernels::KvLa
   lap(StepPart::o);
 }
 
-void Transformer::attend(const kernels::KvLayer& kv) {
+void Transformer::attend(const kernels::KvLayer& kv, int window) {
   const auto run = [&](std::span<const kernels::AttentionItem> items,
                        void (*op)(const kernels::AttentionItem&)) {
     pool_.parallel_for(static_cast<int64_t>(items.size()), [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         kernels::AttentionItem item = items[static_cast<size_t>(i)];
         item.kv = &kv;
+        item.window = window;
         op(item);
       }
     });

@@ -25,7 +25,7 @@ enum class ComputeType : uint8_t {
 
 struct TransformerOptions {
   ComputeType dtype = ComputeType::automatic;
-  DType kv_cache_dtype = DType::f16;
+  KvType kv_cache_dtype = KvType::f16;
   int block_size = 32;
   int num_blocks = 0;
   int max_num_batched_tokens = 512;
@@ -73,8 +73,12 @@ class Transformer : public Model {
   void plan_positions(const ForwardBatch& batch);
   void plan_attention(const ForwardBatch& batch);
   void split_attention();
-  void attend(const kernels::KvLayer& kv);
-  void attention_block(const LayerWeights& layer, const kernels::KvLayer& kv, int64_t tokens);
+  void attend(const kernels::KvLayer& kv, int window);
+  void attention_block(const LayerWeights& layer, const kernels::KvLayer& kv, int window,
+                       int64_t tokens);
+  int window_of(int layer) const {
+    return config_.windows.empty() ? 0 : config_.windows[static_cast<size_t>(layer)];
+  }
   void ffn_block(const LayerWeights& layer, int64_t tokens);
   void write_kv(const kernels::KvLayer& kv, int64_t row);
   void quantize_row(const float* x, int64_t cols, int64_t row);

@@ -75,11 +75,22 @@ TEST(Invariance, TinyModels) {
                          {.dtype = dtype}, 150);
 }
 
+TEST(Invariance, CacheTypesAndWindows) {
+  const std::string path = test_data("tiny/llama-rope3/llama-rope3-Q8_0.gguf");
+  const int layers = read_model_config(*GgufFile::open(path))->num_layers;
+  std::vector<int> windows(static_cast<size_t>(layers), 0);
+  windows[0] = 20;
+  for (KvType type : {KvType::bf16, KvType::int8})
+    expect_same_bits(path, {.kv_cache_dtype = type, .windows = windows}, 150);
+  expect_same_bits(path, {.windows = windows}, 150);
+}
+
 // Across the border of attention's parts, 256 positions. The reference kernels would take minutes.
 TEST(Invariance, SmolLM2) {
   const char* isa = std::getenv("OCTAVO_ISA");
   const size_t count = isa && std::string(isa) == "ref" ? 4 : 290;
-  expect_same_bits(smollm2_path(), {}, count);
+  for (KvType type : {KvType::f16, KvType::int8})
+    expect_same_bits(smollm2_path(), {.kv_cache_dtype = type}, count);
 }
 
 // Three sequences of different lengths in one batch, at different depths, against each alone.

@@ -40,7 +40,7 @@ constexpr Tolerance kFloat32{ComputeType::float32, 2e-3, 2e-3, 1e-2, 1e-4, 1e-3,
 TestModel load(const Tolerance& t) {
   return TestModel(smollm2_path(),
                    {.dtype = t.dtype,
-                    .kv_cache_dtype = t.dtype == ComputeType::float32 ? DType::f32 : DType::f16});
+                    .kv_cache_dtype = t.dtype == ComputeType::float32 ? KvType::f32 : KvType::f16});
 }
 
 void check_top(const Json& expected, const std::vector<float>& row, const Tolerance& t,

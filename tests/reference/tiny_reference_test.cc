@@ -31,7 +31,7 @@ void check(const std::string& name, const std::string& type, ComputeType dtype) 
       nlohmann::json::parse(read_file(test_data("tiny/" + name + "/reference.json")));
   const bool rounded = dtype == ComputeType::automatic && type[0] == 'Q';
   TestModel model(test_data("tiny/" + name + "/" + name + "-" + type + ".gguf"),
-                  {.dtype = dtype, .kv_cache_dtype = rounded ? DType::f16 : DType::f32});
+                  {.dtype = dtype, .kv_cache_dtype = rounded ? KvType::f16 : KvType::f32});
   for (size_t i = 0; i < reference[type].size(); ++i) {
     const auto& expected = reference[type][i];
     auto tokens = token_ids(reference["safetensors"][i]["prompt"]);

@@ -19,11 +19,12 @@ namespace octavo::testing {
 
 struct TestModelOptions {
   ComputeType dtype = ComputeType::automatic;
-  DType kv_cache_dtype = DType::f16;
+  KvType kv_cache_dtype = KvType::f16;
   int threads = 2;
   int block_size = 32;
-  int chunk = 512;       // tokens per forward
-  bool kv_cache = true;  // false: every chunk is computed together with everything before it
+  int chunk = 512;             // tokens per forward
+  std::vector<int> windows{};  // put on the model's layers
+  bool kv_cache = true;        // false: every chunk is computed together with everything before it
 };
 
 class TestModel {
@@ -34,6 +35,7 @@ class TestModel {
     EXPECT_TRUE(file) << (file ? "" : file.error().message);
     auto config = read_model_config(*file);
     EXPECT_TRUE(config) << (config ? "" : config.error().message);
+    config->windows = options.windows;
     auto weights = load_weights(*file, *config, *pool_, {});
     EXPECT_TRUE(weights) << (weights ? "" : weights.error().message);
     const int context = config->context_length;

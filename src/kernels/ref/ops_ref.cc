@@ -13,6 +13,7 @@
 #include "kernels/pack.h"
 #include "kernels/panel_layout.h"
 #include "kernels/panel_reader.h"
+#include "kv/kv_layout.h"
 #include "tensor/half.h"
 
 namespace octavo::kernels {
@@ -178,11 +179,20 @@ void rope(float* x, int heads, int head_dim, int half, bool interleaved, const f
   }
 }
 
-float read_value(KvType type, const uint8_t* at) {
-  if (type == KvType::f32) {
+// The layout of kv/ says where numbers lie inside a block's head.
+KvLayout layout_of(const KvLayer& kv) {
+  return {.num_layers = 1,
+          .num_kv_heads = 1,
+          .head_dim = kv.head_dim,
+          .block_size = kv.block_size,
+          .type = kv.type};
+}
+
+float read_value(KvType type, const uint8_t* at, const uint8_t* scale) {
+  if (type == KvType::f32 || type == KvType::int8) {
     float value;
-    std::memcpy(&value, at, 4);
-    return value;
+    std::memcpy(&value, type == KvType::f32 ? at : scale, 4);
+    return type == KvType::f32 ? value : value * static_cast<float>(static_cast<int8_t>(*at));
   }
   uint16_t half;
   std::memcpy(&half, at, 2);
@@ -194,64 +204,92 @@ void write_value(KvType type, uint8_t* at, float value) {
     std::memcpy(at, &value, 4);
     return;
   }
+  if (type == KvType::int8) {
+    *at = static_cast<uint8_t>(static_cast<int8_t>(std::lrint(value)));
+    return;
+  }
   const uint16_t half = type == KvType::f16 ? f32_to_f16(value) : f32_to_bf16(value);
   std::memcpy(at, &half, 2);
 }
 
-int element(KvType type) { return type == KvType::f32 ? 4 : 2; }
-
-uint8_t* key_at(const KvLayer& kv, int32_t block, int head, int position, int d) {
-  const int index = (position / 16 * kv.head_dim + d) * 16 + position % 16;
+// K of a block's head; V is v_offset further.
+uint8_t* keys_of(const KvLayer& kv, int32_t block, int head) {
   return kv.base + static_cast<size_t>(block) * kv.block_stride +
-         static_cast<size_t>(head) * kv.head_stride + static_cast<size_t>(index * element(kv.type));
+         static_cast<size_t>(head) * kv.head_stride;
 }
 
-uint8_t* value_at(const KvLayer& kv, int32_t block, int head, int position, int d) {
-  return kv.base + static_cast<size_t>(block) * kv.block_stride +
-         static_cast<size_t>(head) * kv.head_stride + kv.v_offset +
-         static_cast<size_t>((position * kv.head_dim + d) * element(kv.type));
+// int8 only: writes the scale and returns what numbers are multiplied with before rounding; 0 if
+// any is not finite, with a scale of NaN.
+float write_scale(uint8_t* at, const float* x, int n) {
+  float largest = 0;
+  for (int d = 0; d < n; ++d)
+    largest = std::isfinite(x[d]) ? std::max(largest, std::fabs(x[d]))
+                                  : std::numeric_limits<float>::infinity();
+  const bool finite = std::isfinite(largest);
+  const float scale = finite ? largest / kMaxQ : std::numeric_limits<float>::quiet_NaN();
+  std::memcpy(at, &scale, 4);
+  const float up = finite && largest > 0 ? kMaxQ / largest : 0.0f;
+  return std::isfinite(up) ? up : 0.0f;
 }
 
 void store_kv(const KvLayer& kv, int32_t block, int kv_head, int position, const float* k,
               const float* v) {
+  const KvLayout layout = layout_of(kv);
+  uint8_t* keys = keys_of(kv, block, kv_head);
+  uint8_t* values = keys + kv.v_offset;
+  float k_up = 1, v_up = 1;
+  if (kv.type == KvType::int8) {
+    k_up = write_scale(keys + layout.scale_byte(position), k, kv.head_dim);
+    v_up = write_scale(values + layout.scale_byte(position), v, kv.head_dim);
+  }
   for (int d = 0; d < kv.head_dim; ++d) {
-    write_value(kv.type, key_at(kv, block, kv_head, position, d), k[d]);
-    write_value(kv.type, value_at(kv, block, kv_head, position, d), v[d]);
+    write_value(kv.type, keys + layout.k_byte(position, d), k_up == 0 ? 0 : k[d] * k_up);
+    write_value(kv.type, values + layout.v_byte(position, d), v_up == 0 ? 0 : v[d] * v_up);
   }
 }
 
-// One query head of one token over positions [0, context): softmax of all scores at once, no parts.
-void attend_row(const AttentionItem& item, const float* q, int context, float* out) {
+// One query head of one token over positions [begin, end): softmax of all scores at once, no parts.
+void attend_row(const AttentionItem& item, const float* q, int begin, int end, float* out) {
   const KvLayer& kv = *item.kv;
-  std::vector<float> weights(static_cast<size_t>(context));
+  const KvLayout layout = layout_of(kv);
+  const auto keys = [&](int j) {
+    return keys_of(kv, item.block_table[j / kv.block_size], item.kv_head);
+  };
+  std::vector<float> weights(static_cast<size_t>(end - begin));
   float maximum = -std::numeric_limits<float>::infinity();
-  for (int j = 0; j < context; ++j) {
+  for (int j = begin; j < end; ++j) {
+    const int place = j % kv.block_size;
     float score = 0;
     for (int d = 0; d < kv.head_dim; ++d)
-      score += q[d] * read_value(kv.type, key_at(kv, item.block_table[j / kv.block_size],
-                                                 item.kv_head, j % kv.block_size, d));
-    weights[static_cast<size_t>(j)] = score * item.scale;
+      score += q[d] * read_value(kv.type, keys(j) + layout.k_byte(place, d),
+                                 keys(j) + layout.scale_byte(place));
+    weights[static_cast<size_t>(j - begin)] = score * item.scale;
     maximum = std::max(maximum, score * item.scale);
   }
   float sum = 0;
   for (float& weight : weights) sum += weight = std::exp(weight - maximum);
   for (int d = 0; d < kv.head_dim; ++d) {
     float value = 0;
-    for (int j = 0; j < context; ++j)
-      value += weights[static_cast<size_t>(j)] *
-               read_value(kv.type, value_at(kv, item.block_table[j / kv.block_size], item.kv_head,
-                                            j % kv.block_size, d));
+    for (int j = begin; j < end; ++j) {
+      const int place = j % kv.block_size;
+      const uint8_t* values = keys(j) + kv.v_offset;
+      value += weights[static_cast<size_t>(j - begin)] *
+               read_value(kv.type, values + layout.v_byte(place, d),
+                          values + layout.scale_byte(place));
+    }
     out[d] = value / sum;
   }
 }
 
 // Parts do not exist here: the whole is computed when they are to be joined.
 void merge_attention(const AttentionItem& item) {
-  for (int t = 0; t < item.tokens; ++t)
+  for (int t = 0; t < item.tokens; ++t) {
+    const int end = item.first_position + t + 1;
+    const int begin = item.window == 0 ? 0 : std::max(0, end - item.window);
     for (int g = 0; g < item.group; ++g)
-      attend_row(item, item.q + t * item.q_stride + g * item.kv->head_dim,
-                 item.first_position + t + 1,
+      attend_row(item, item.q + t * item.q_stride + g * item.kv->head_dim, begin, end,
                  item.out + t * item.out_stride + g * item.kv->head_dim);
+  }
 }
 
 void attention(const AttentionItem& item) {

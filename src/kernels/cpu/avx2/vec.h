@@ -16,7 +16,9 @@ constexpr int kGemmSums = 4;    // panels x tokens of a tile: 2 halves each of 1
 constexpr int kTokenTile =
     4;  // 4 tokens x 2 halves of 16-bit sums leave 8 of 16 registers for lines and floats
 constexpr int kAttentionTile = 4;  // query rows that share one load of K or V
-constexpr int kAttentionSpan = 1;  // 4 rows x 2 halves of sums are half of the registers already
+// Loads of K or V that share one broadcast of a row's q or weight: with the rows, at most 8 of 16
+// registers hold sums.
+constexpr int attention_loads(int rows) { return rows > 2 ? 1 : 2; }
 
 inline Vf vzero() { return {_mm256_setzero_ps(), _mm256_setzero_ps()}; }
 inline Vf vset(float x) { return {_mm256_set1_ps(x), _mm256_set1_ps(x)}; }
@@ -56,6 +58,21 @@ inline Vf vmax(Vf x, Vf y) {
   return {_mm256_max_ps(x.a, y.a), _mm256_max_ps(x.b, y.b)};
 }  // y if either is NaN
 inline Vf vmin(Vf x, Vf y) { return {_mm256_min_ps(x.a, y.a), _mm256_min_ps(x.b, y.b)}; }
+
+inline __m128 lower_half(__m256 x) { return _mm256_castps256_ps128(x); }
+inline float vfirst(Vf x) { return _mm256_cvtss_f32(x.a); }
+inline float vreduce_max(Vf x) {
+  const __m256 eight = _mm256_max_ps(x.a, x.b);
+  __m128 m = _mm_max_ps(lower_half(eight), _mm256_extractf128_ps(eight, 1));
+  m = _mm_max_ps(m, _mm_movehl_ps(m, m));
+  return _mm_cvtss_f32(_mm_max_ss(m, _mm_movehdup_ps(m)));
+}
+inline float vreduce_add(Vf x) {  // always in the same order
+  const __m256 eight = _mm256_add_ps(x.a, x.b);
+  __m128 m = _mm_add_ps(lower_half(eight), _mm256_extractf128_ps(eight, 1));
+  m = _mm_add_ps(m, _mm_movehl_ps(m, m));
+  return _mm_cvtss_f32(_mm_add_ss(m, _mm_movehdup_ps(m)));
+}
 
 inline Vi vi_load_u8(const uint8_t* p) {
   const __m128i x = load16(p, 0);
@@ -109,6 +126,11 @@ inline void vi_store_i8(int8_t* p, Vi x) {
   _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm256_castsi256_si128(ordered));
 }
 
+inline void vi_store_i16(int16_t* p, Vi x) {
+  const __m256i words = _mm256_packs_epi32(x.a, x.b);  // within 128-bit lanes
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm256_permute4x64_epi64(words, 0xd8));
+}
+
 inline Line line_load(const uint8_t* p) {
   const auto* from = reinterpret_cast<const __m256i*>(p);
   return {_mm256_loadu_si256(from), _mm256_loadu_si256(from + 1)};
@@ -136,6 +158,20 @@ inline Line line_shift(Line x) {
     return x;
 }
 inline Vi line_words(Line x) { return {x.a, x.b}; }
+
+// A line of 32 words, 16 bits each: widened bytes; a pair for all lanes; sums of products of pairs.
+inline Line words_from_i8(const uint8_t* p) {
+  return {_mm256_cvtepi8_epi16(load16(p, 0)), _mm256_cvtepi8_epi16(load16(p, 1))};
+}
+inline Line words_set_pair(const int16_t* p) {
+  int32_t pair;
+  __builtin_memcpy(&pair, p, 4);
+  return {_mm256_set1_epi32(pair), _mm256_set1_epi32(pair)};
+}
+inline Vi add_word_products(Vi sum, Line x, Line y) {
+  return {_mm256_add_epi32(sum.a, _mm256_madd_epi16(x.a, y.a)),
+          _mm256_add_epi32(sum.b, _mm256_madd_epi16(x.b, y.b))};
+}
 
 // How many pair sums of |q| <= 127 fit 16 bits: 2 * (2^bits - 1) * 127 each, below 32768 together.
 constexpr int sums_before_widening(int code_bits) {

@@ -16,7 +16,13 @@ namespace {
 
 #include "kernels/cpu/generic/float_ops.inl.h"
 
+#include "kernels/cpu/generic/attention_rows.inl.h"
+
+#include "kernels/cpu/generic/attention_float.inl.h"
+#include "kernels/cpu/generic/attention_int8.inl.h"
+
 #include "kernels/cpu/generic/attention.inl.h"
+#include "kernels/cpu/generic/kv_store.inl.h"
 #include "kernels/cpu/generic/panel.inl.h"
 
 #include "kernels/cpu/generic/matmul_a8.inl.h"

@@ -16,8 +16,9 @@ constexpr int kGemmSums = 8;    // panels x tokens of a tile: 8 + 8 sums of 32 r
 constexpr int kTokenTile =
     8;  // tokens that share one unpacked line: 8 + 8 accumulators of 32 registers
 constexpr int kAttentionTile = 8;  // query rows that share one load of K or V
-constexpr int kAttentionSpan =
-    2;  // loads of K or V that share one broadcast of a row's q or weight: 16 sums
+// Loads of K or V that share one broadcast of a row's q or weight: with the rows up to 16 sums of
+// 32 registers, and the 8 that hide the latency of a multiply-add.
+constexpr int attention_loads(int rows) { return rows > 4 ? 2 : 4; }
 
 inline Vf vzero() { return {_mm512_setzero_ps()}; }
 inline Vf vset(float x) { return {_mm512_set1_ps(x)}; }
@@ -45,6 +46,10 @@ inline Vf vdiv(Vf a, Vf b) { return {_mm512_div_ps(a.v, b.v)}; }
 inline Vf vfma(Vf a, Vf b, Vf c) { return {_mm512_fmadd_ps(a.v, b.v, c.v)}; }
 inline Vf vmax(Vf a, Vf b) { return {_mm512_max_ps(a.v, b.v)}; }  // b if either is NaN
 inline Vf vmin(Vf a, Vf b) { return {_mm512_min_ps(a.v, b.v)}; }
+
+inline float vreduce_max(Vf a) { return _mm512_reduce_max_ps(a.v); }
+inline float vreduce_add(Vf a) { return _mm512_reduce_add_ps(a.v); }  // always in the same order
+inline float vfirst(Vf a) { return _mm512_cvtss_f32(a.v); }
 
 inline Vi vi_load_u8(const uint8_t* p) {
   return {_mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)))};
@@ -78,6 +83,10 @@ inline void vi_store_i8(int8_t* p, Vi a) {
   _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm512_cvtepi32_epi8(a.v));
 }
 
+inline void vi_store_i16(int16_t* p, Vi a) {
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm512_cvtepi32_epi16(a.v));
+}
+
 inline Line line_load(const uint8_t* p) { return {_mm512_loadu_si512(p)}; }
 inline void line_store(uint8_t* p, Line a) { _mm512_storeu_si512(p, a.v); }
 inline Line line_and(Line a, int byte) {
@@ -95,6 +104,19 @@ inline Line line_shift(Line a) {
     return a;
 }
 inline Vi line_words(Line a) { return {a.v}; }
+
+// A line of 32 words, 16 bits each: widened bytes; a pair for all lanes; sums of products of pairs.
+inline Line words_from_i8(const uint8_t* p) {
+  return {_mm512_cvtepi8_epi16(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)))};
+}
+inline Line words_set_pair(const int16_t* p) {
+  int32_t pair;
+  __builtin_memcpy(&pair, p, 4);
+  return {_mm512_set1_epi32(pair)};
+}
+inline Vi add_word_products(Vi sum, Line a, Line b) {
+  return {_mm512_dpwssd_epi32(sum.v, a.v, b.v)};
+}
 
 // Codes as Dot takes them, and how much above what they stand for. kCodeBits: bits of an unsigned
 // code, or 8 for signed codes, which the multiplication wants unsigned.

@@ -1,0 +1,110 @@
+// Scores and weighted values over an int8 cache. Queries and weights are rounded to 16 bits, each
+// row with one scale, so that all products and sums are exact integers: |code| <= 127, |16 bits| <=
+// 32767, and 256 products, of dimensions or of the positions of a part, stay below 2^31. Zero
+// weights take the place of positions that a row does not see.
+
+struct Int8Cache {
+  int16_t q[kMaxAttentionRows][kHeadStride];
+  float q_scale[kMaxAttentionRows];
+  int16_t weights[kMaxAttentionRows][kPartStride];  // times the scales of V
+  float weight_scale[kMaxAttentionRows];
+
+  static int group_bytes(int head_dim) { return 16 * (head_dim + 4); }
+
+  static const float* scales(const uint8_t* group, int head_dim) {
+    return reinterpret_cast<const float*>(group + 16 * head_dim);
+  }
+
+  // What multiplies the largest |x| to 32767, and the factor back. x: compared as integers, so that
+  // NaN comes out on top and makes the factor NaN.
+  static float to_16_bits(Vi largest, float& back) {
+    const float most = __builtin_bit_cast(float, vi_reduce_max(largest));
+    const float up = 32767.0f / most;
+    const bool usable = most > 0 && __builtin_isfinite(most) && __builtin_isfinite(up);
+    back = most * (1.0f / 32767.0f) * (__builtin_isfinite(most) ? 1.0f : __builtin_nanf(""));
+    return usable ? up : 0.0f;
+  }
+
+  static Vi magnitude(Vf x) { return vi_and(v_bits(x), vi_set(0x7fffffff)); }
+
+  static void round_16(int16_t* out, Vf x, float up) {
+    vi_store_i16(out, up > 0 ? v_to_int(vmul(x, vset(up))) : vi_zero());
+  }
+
+  void set_query(int r, const float* x, float factor, int head_dim) {
+    Vi largest = vi_zero();
+    for (int d = 0; d < head_dim; d += 16) largest = vi_max(largest, magnitude(vload(x + d)));
+    const float up = to_16_bits(largest, q_scale[r]);
+    for (int d = 0; d < head_dim; d += 16) round_16(q[r] + d, vload(x + d), up);
+    q_scale[r] *= factor;
+  }
+
+  template <int R, int G>
+  void score(const uint8_t* const* keys, int head_dim, Rows& rows, int r, int column) const {
+    Vi acc[G][R];
+    for (int g = 0; g < G; ++g)
+      for (int i = 0; i < R; ++i) acc[g][i] = vi_zero();
+    const int16_t* query = q[r];
+    for (int d = 0; d < head_dim; d += 2) {
+      Line k[G];
+      for (int g = 0; g < G; ++g) k[g] = words_from_i8(keys[g] + d * 16);
+      for (int i = 0; i < R; ++i) {
+        const Line x = words_set_pair(query + i * kHeadStride + d);
+        for (int g = 0; g < G; ++g) acc[g][i] = add_word_products(acc[g][i], k[g], x);
+      }
+    }
+    for (int g = 0; g < G; ++g) {
+      const Vf scale = vload(scales(keys[g], head_dim));
+      for (int i = 0; i < R; ++i)
+        vstore(rows.weights[r + i] + column + 16 * g,
+               vmul(vi_to_float(acc[g][i]), vmul(scale, vset(q_scale[r + i]))));
+    }
+  }
+
+  // Weights times the scales of V, rounded; zero for the rest of `columns`.
+  void set_weights(const AttentionItem& item, int start, Range columns, Rows& rows, int r) {
+    const int head_dim = item.kv->head_dim;
+    const int first = rows.begin[r] / 16 * 16, last = (rows.end[r] + 15) / 16 * 16;
+    Vi largest = vi_zero();
+    for (int j = first; j < last; j += 16) {
+      const uint8_t* group = key_group(item, start + j, group_bytes(head_dim)) + item.kv->v_offset;
+      const bool whole = j >= rows.begin[r] && j + 16 <= rows.end[r];
+      float seen[16];  // scales of positions that nobody wrote may be anything
+      for (int i = 0; !whole && i < 16; ++i) {
+        const bool sees = j + i >= rows.begin[r] && j + i < rows.end[r];
+        seen[i] = sees ? scales(group, head_dim)[i] : 0.0f;
+      }
+      const Vf w = vmul(vload(rows.weights[r] + j), vload(whole ? scales(group, head_dim) : seen));
+      vstore(rows.weights[r] + j, w);
+      largest = vi_max(largest, magnitude(w));
+    }
+    const float up = to_16_bits(largest, weight_scale[r]);
+    for (int j = columns.begin; j < first; j += 16) vi_store_i16(weights[r] + j, vi_zero());
+    for (int j = first; j < last; j += 16) round_16(weights[r] + j, vload(rows.weights[r] + j), up);
+    for (int j = last; j < columns.end; j += 16) vi_store_i16(weights[r] + j, vi_zero());
+  }
+
+  template <int R, int V>
+  void values(const AttentionItem& item, int start, const Rows& rows, int r, int d,
+              float (*out)[kHeadStride]) const {
+    const int head_dim = item.kv->head_dim;
+    Vi acc[V][R];
+    for (int c = 0; c < V; ++c)
+      for (int i = 0; i < R; ++i) acc[c][i] = vi_zero();
+    for (int j = rows.begin[r] / 16 * 16; j < rows.end[r + R - 1]; j += 16) {
+      const uint8_t* v =
+          key_group(item, start + j, group_bytes(head_dim)) + item.kv->v_offset + 2 * d;
+      for (int pair = 0; pair < 16; pair += 2, v += 2 * head_dim) {
+        Line x[V];
+        for (int c = 0; c < V; ++c) x[c] = words_from_i8(v + 32 * c);
+        for (int i = 0; i < R; ++i) {
+          const Line w = words_set_pair(weights[r + i] + j + pair);
+          for (int c = 0; c < V; ++c) acc[c][i] = add_word_products(acc[c][i], x[c], w);
+        }
+      }
+    }
+    for (int c = 0; c < V; ++c)
+      for (int i = 0; i < R; ++i)
+        vstore(out[i] + d + 16 * c, vmul(vi_to_float(acc[c][i]), vset(weight_scale[r + i])));
+  }
+};
