@@ -86,7 +86,8 @@ constexpr double kMaxInt = std::numeric_limits<int32_t>::max();
 constexpr double kMaxDouble = std::numeric_limits<double>::max();
 
 constexpr std::array<std::string_view, 2> kDTypes = {"auto", "float32"};
-constexpr std::array<std::string_view, 5> kKvDTypes = {"auto", "float32", "float16", "bfloat16", "int8"};
+constexpr std::array<std::string_view, 5> kKvDTypes = {"auto", "float32", "float16", "bfloat16",
+                                                       "int8"};
 constexpr std::array<std::string_view, 5> kBlockSizeChoices = {"16", "32", "64", "128", "256"};
 constexpr std::array<std::string_view, 2> kOnOff = {"on", "off"};
 

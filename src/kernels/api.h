@@ -97,8 +97,8 @@ struct AttentionItem {
 
 constexpr int kAllParts = -1;
 
-// 8 tokens of 3 query heads, 6 of 4, 3 of 8: whole tiles of 8 rows. More would take K and V from the
-// second cache less often, which is not what bounds a prompt.
+// 8 tokens of 3 query heads, 6 of 4, 3 of 8: whole tiles of 8 rows. More would take K and V from
+// the second cache less often, which is not what bounds a prompt.
 constexpr int kMaxAttentionRows = 24;
 constexpr int kMaxHeadDim = 256;
 constexpr int kSplit = 256;  // positions per part; block sizes divide it

@@ -38,9 +38,7 @@ struct KvLayout {
 
   // Everything below REQUIRES a layout that validate() accepted, and arguments in range.
 
-  size_t element_bytes() const {
-    return type == KvType::f32 ? 4 : type == KvType::int8 ? 1 : 2;
-  }
+  size_t element_bytes() const { return type == KvType::f32 ? 4 : type == KvType::int8 ? 1 : 2; }
 
   // Where an element, or the scale of an int8 position, begins: bytes from the start of the K or V
   // of its (block, layer, head).

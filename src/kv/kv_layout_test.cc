@@ -91,8 +91,7 @@ TEST(KvLayout, RefusesWhatItCannotHold) {
       {{30, 3, 0, 32, KvType::f16}, "0 numbers per head"},
       {{30, 3, 64, 24, KvType::f16}, "block size is 24"},
       {{30, 3, 63, 32, KvType::int8}, "63 numbers per head"},
-      {{kHuge, kHuge, kHuge, 256, KvType::f32},
-       "2 x 2147483647 x 2147483647 x 256 x 8589934588"},
+      {{kHuge, kHuge, kHuge, 256, KvType::f32}, "2 x 2147483647 x 2147483647 x 256 x 8589934588"},
   };
   for (const Case& c : cases) {
     for (const Result<void>& result :

@@ -273,9 +273,9 @@ void attend_row(const AttentionItem& item, const float* q, int begin, int end, f
     for (int j = begin; j < end; ++j) {
       const int place = j % kv.block_size;
       const uint8_t* values = keys(j) + kv.v_offset;
-      value += weights[static_cast<size_t>(j - begin)] *
-               read_value(kv.type, values + layout.v_byte(place, d),
-                          values + layout.scale_byte(place));
+      value +=
+          weights[static_cast<size_t>(j - begin)] *
+          read_value(kv.type, values + layout.v_byte(place, d), values + layout.scale_byte(place));
     }
     out[d] = value / sum;
   }

@@ -55,8 +55,8 @@ struct FloatCache {
     while (begin < end) {
       const int in_group = (start + begin) % 16;
       const int stop = begin + 16 - in_group < end ? begin + 16 - in_group : end;
-      const uint8_t* v = key_group(item, start + begin, group_bytes(head_dim)) +
-                         item.kv->v_offset + (in_group * head_dim + d) * kElement;
+      const uint8_t* v = key_group(item, start + begin, group_bytes(head_dim)) + item.kv->v_offset +
+                         (in_group * head_dim + d) * kElement;
       for (int j = begin; j < stop; ++j, v += head_dim * kElement) {
         Vf x[V];
         for (int c = 0; c < V; ++c) x[c] = load(v + 16 * c * kElement);
