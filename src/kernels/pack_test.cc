@@ -70,7 +70,7 @@ TEST(Pack, BytesOfPanelsBelongToTheLayoutVersion) {
     uint64_t hash;
   } cases[] = {
       {DType::f32, 0x444b96c022a3a0b0},  {DType::f16, 0x74d08400a71d66be},
-      {DType::bf16, 0x74d08400a71d66be}, {DType::q4_0, 0xa699abd317fde124},
+      {DType::bf16, 0x967c5498c76f714d}, {DType::q4_0, 0xa699abd317fde124},
       {DType::q4_1, 0xf64dd801e7ebdc4c}, {DType::q5_0, 0x2e0b94167fa8b2f4},
       {DType::q5_1, 0x0f4c6b3b8206b316}, {DType::q8_0, 0xaa6da3e308eb4186},
       {DType::q2_k, 0xcf3cc25b1247c36c}, {DType::q3_k, 0x39eead80e58aa335},
