@@ -13,7 +13,8 @@
 namespace octavo {
 namespace {
 
-constexpr int kPasses = 7;
+constexpr int kPasses = 5;
+constexpr int kReadPasses = 3;          // each takes tens of milliseconds, and it is measured often
 constexpr double kPassSeconds = 0.005;  // at least, of a multiplying loop
 constexpr size_t kReadUnit = 512;       // bytes, of Probes::read
 constexpr size_t kMiB = size_t{1} << 20;
@@ -78,7 +79,7 @@ Result<LimitsProbe> LimitsProbe::create(const kernels::Ops& ops, ThreadPool& poo
 double LimitsProbe::read_gb_s() {
   const double bytes = static_cast<double>(part_) * pool_->size();
   std::vector<double> speeds;
-  for (int i = 0; i < kPasses; ++i)
+  for (int i = 0; i < kReadPasses; ++i)
     speeds.push_back(bytes / seconds_of([&] {
                        on_all(*pool_, [&](size_t thread) {
                          consume(probes_->read(memory_.data() + thread * part_, part_));
