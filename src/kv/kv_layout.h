@@ -7,11 +7,11 @@
 //   K[block_size / 16][head_dim][16]   dimension by dimension inside a group of 16 positions
 //   V[block_size][head_dim]            position by position
 //
-// and in int8 groups of 16 positions, the codes in pairs, followed by the scales; a number is code
-// times scale:
+// and in int8 groups of 16 positions, the codes in pairs, followed by scales and zeros, bf16 in the
+// upper and lower half of 32 bits; a number is code * scale + zero:
 //
-//   K[block_size / 16] { int8 codes[head_dim / 2][16][2]; float scales[16] }   pairs of dimensions
-//   V[block_size / 16] { int8 codes[8][head_dim][2];      float scales[16] }   pairs of positions
+//   K[block_size / 16] { int8 codes[head_dim / 2][16][2]; uint32 scales[16] }   pairs of dimensions
+//   V[block_size / 16] { int8 codes[8][head_dim][2];      uint32 scales[16] }   pairs of positions
 //
 // docs/adr/0001-kv-block-layout.md says why.
 #pragma once
@@ -56,12 +56,12 @@ struct KvLayout {
   }
   size_t scale_byte(int position) const {
     return group_byte(position) + size_t{kKeyGroup} * head_dim +
-           position % kKeyGroup * sizeof(float);
+           position % kKeyGroup * sizeof(uint32_t);
   }
 
   // K or V of one position, its scale included.
   size_t bytes_per_position() const {
-    return head_dim * element_bytes() + (type == KvType::int8 ? sizeof(float) : 0);
+    return head_dim * element_bytes() + (type == KvType::int8 ? sizeof(uint32_t) : 0);
   }
   size_t bytes_per_part() const {  // K or V of one (block, layer, head)
     return static_cast<size_t>(block_size) * bytes_per_position();

@@ -71,8 +71,8 @@ TEST(KvLayout, EveryByteOfALayerBelongsToOneElement) {
               use(v + layout.v_byte(position, dim), layout.element_bytes());
             }
             if (type != KvType::int8) continue;
-            use(k + layout.scale_byte(position), sizeof(float));
-            use(v + layout.scale_byte(position), sizeof(float));
+            use(k + layout.scale_byte(position), sizeof(uint32_t));
+            use(v + layout.scale_byte(position), sizeof(uint32_t));
           }
         }
       EXPECT_EQ(uses, std::vector<int>(uses.size(), 1));

@@ -12,7 +12,7 @@ enum class KvType : uint8_t {
   f32,
   f16,
   bf16,
-  int8,  // one float scale per position and KV head, K and V apart
+  int8,  // a scale and a zero per position and KV head, K and V apart
 };
 
 // As the flag spells it: "float32", "float16", "bfloat16", "int8".

@@ -32,7 +32,12 @@ TEST(KvCache, Int8IsCloseToF16) {
   constexpr int kWindows = 3;
   const auto reference =
       nlohmann::json::parse(read_file(test_data("perplexity/smollm2_gpl3_apache2_512.json")));
-  TestModel f16(smollm2_path(), {}), int8(smollm2_path(), {.kv_cache_dtype = KvType::int8});
+  // With activations in int8 too, even f32 and f16 caches agree on 97.8 % only: a difference in the
+  // last bit of a cache moves activations to another code. In float32 the cache alone is compared.
+  const auto load = [](KvType type) {
+    return TestModel(smollm2_path(), {.dtype = ComputeType::float32, .kv_cache_dtype = type});
+  };
+  TestModel f16 = load(KvType::f16), int8 = load(KvType::int8);
   std::vector<double> divergences;
   int agree = 0;
   for (size_t w = 0; w < kWindows; ++w) {

@@ -2,6 +2,7 @@
 // runs on a machine that has none of their instructions. It shares no code with them but the panel
 // reader of pack.h.
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <iterator>
@@ -190,9 +191,11 @@ KvLayout layout_of(const KvLayer& kv) {
 
 float read_value(KvType type, const uint8_t* at, const uint8_t* scale) {
   if (type == KvType::f32 || type == KvType::int8) {
-    float value;
-    std::memcpy(&value, type == KvType::f32 ? at : scale, 4);
-    return type == KvType::f32 ? value : value * static_cast<float>(static_cast<int8_t>(*at));
+    uint32_t bits;
+    std::memcpy(&bits, type == KvType::f32 ? at : scale, 4);
+    if (type == KvType::f32) return std::bit_cast<float>(bits);
+    return bf16_to_f32(static_cast<uint16_t>(bits >> 16)) * static_cast<int8_t>(*at) +
+           bf16_to_f32(static_cast<uint16_t>(bits));
   }
   uint16_t half;
   std::memcpy(&half, at, 2);
@@ -218,18 +221,25 @@ uint8_t* keys_of(const KvLayer& kv, int32_t block, int head) {
          static_cast<size_t>(head) * kv.head_stride;
 }
 
-// int8 only: writes the scale and returns what numbers are multiplied with before rounding; 0 if
-// any is not finite, with a scale of NaN.
-float write_scale(uint8_t* at, const float* x, int n) {
-  float largest = 0;
-  for (int d = 0; d < n; ++d)
-    largest = std::isfinite(x[d]) ? std::max(largest, std::fabs(x[d]))
-                                  : std::numeric_limits<float>::infinity();
-  const bool finite = std::isfinite(largest);
-  const float scale = finite ? largest / kMaxQ : std::numeric_limits<float>::quiet_NaN();
-  std::memcpy(at, &scale, 4);
-  const float up = finite && largest > 0 ? kMaxQ / largest : 0.0f;
-  return std::isfinite(up) ? up : 0.0f;
+// int8: a number is code * scale + zero, |code| <= 127. Both are bf16; the scale is rounded up.
+struct Int8Scale {
+  float zero = 0;
+  float up = 1;  // 1 / scale, or 0: all codes are 0
+};
+
+Int8Scale write_scale(uint8_t* at, const float* x, int n) {
+  const auto [low, high] = std::minmax_element(x, x + n);
+  const uint16_t zero_bits = f32_to_bf16(0.5f * *high + 0.5f * *low);
+  const float zero = bf16_to_f32(zero_bits);
+  const float reach = std::max(*high - zero, zero - *low) / kMaxQ;
+  const bool finite = std::all_of(x, x + n, [](float v) { return std::isfinite(v); }) &&
+                      std::isfinite(zero) && std::isfinite(reach);
+  uint16_t scale_bits = f32_to_bf16(reach);
+  if (bf16_to_f32(scale_bits) < reach) ++scale_bits;
+  const float up = 1.0f / bf16_to_f32(scale_bits);
+  const uint32_t both = finite ? static_cast<uint32_t>(scale_bits) << 16 | zero_bits : 0x7fc00000u;
+  std::memcpy(at, &both, 4);
+  return {zero, finite && std::isfinite(up) ? up : 0.0f};
 }
 
 void store_kv(const KvLayer& kv, int32_t block, int kv_head, int position, const float* k,
@@ -237,14 +247,16 @@ void store_kv(const KvLayer& kv, int32_t block, int kv_head, int position, const
   const KvLayout layout = layout_of(kv);
   uint8_t* keys = keys_of(kv, block, kv_head);
   uint8_t* values = keys + kv.v_offset;
-  float k_up = 1, v_up = 1;
+  Int8Scale of_k, of_v;  // other types are written as they are
   if (kv.type == KvType::int8) {
-    k_up = write_scale(keys + layout.scale_byte(position), k, kv.head_dim);
-    v_up = write_scale(values + layout.scale_byte(position), v, kv.head_dim);
+    of_k = write_scale(keys + layout.scale_byte(position), k, kv.head_dim);
+    of_v = write_scale(values + layout.scale_byte(position), v, kv.head_dim);
   }
   for (int d = 0; d < kv.head_dim; ++d) {
-    write_value(kv.type, keys + layout.k_byte(position, d), k_up == 0 ? 0 : k[d] * k_up);
-    write_value(kv.type, values + layout.v_byte(position, d), v_up == 0 ? 0 : v[d] * v_up);
+    write_value(kv.type, keys + layout.k_byte(position, d),
+                of_k.up == 0 ? 0 : (k[d] - of_k.zero) * of_k.up);
+    write_value(kv.type, values + layout.v_byte(position, d),
+                of_v.up == 0 ? 0 : (v[d] - of_v.zero) * of_v.up);
   }
 }
 

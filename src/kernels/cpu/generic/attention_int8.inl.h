@@ -6,14 +6,17 @@
 struct Int8Cache {
   int16_t q[kMaxAttentionRows][kHeadStride];
   float q_scale[kMaxAttentionRows];
+  float q_sum[kMaxAttentionRows];                   // of q, times q_scale
   int16_t weights[kMaxAttentionRows][kPartStride];  // times the scales of V
   float weight_scale[kMaxAttentionRows];
+  float zero_sum[kMaxAttentionRows];  // of weights times the zeros of V
 
   static int group_bytes(int head_dim) { return 16 * (head_dim + 4); }
 
-  static const float* scales(const uint8_t* group, int head_dim) {
-    return reinterpret_cast<const float*>(group + 16 * head_dim);
-  }
+  // Scales and zeros of a group's 16 positions, as bf16 in the upper and lower halves.
+  static const uint8_t* scales(const uint8_t* group, int head_dim) { return group + 16 * head_dim; }
+  static Vf scale_of(Vi both) { return vi_as_float(vi_shl<16>(vi_shr<16>(both))); }
+  static Vf zero_of(Vi both) { return vi_as_float(vi_shl<16>(both)); }
 
   // What multiplies the largest |x| to 32767, and the factor back. x: compared as integers, so that
   // NaN comes out on top and makes the factor NaN.
@@ -37,6 +40,9 @@ struct Int8Cache {
     const float up = to_16_bits(largest, q_scale[r]);
     for (int d = 0; d < head_dim; d += 16) round_16(q[r] + d, vload(x + d), up);
     q_scale[r] *= factor;
+    int32_t sum = 0;
+    for (int d = 0; d < head_dim; ++d) sum += q[r][d];
+    q_sum[r] = static_cast<float>(sum) * q_scale[r];
   }
 
   template <int R, int G>
@@ -54,10 +60,12 @@ struct Int8Cache {
       }
     }
     for (int g = 0; g < G; ++g) {
-      const Vf scale = vload(scales(keys[g], head_dim));
-      for (int i = 0; i < R; ++i)
-        vstore(rows.weights[r + i] + column + 16 * g,
-               vmul(vi_to_float(acc[g][i]), vmul(scale, vset(q_scale[r + i]))));
+      const Vi both = line_words(line_load(scales(keys[g], head_dim)));
+      const Vf scale = scale_of(both), zero = zero_of(both);
+      for (int i = 0; i < R; ++i) {
+        const Vf products = vmul(vi_to_float(acc[g][i]), vmul(scale, vset(q_scale[r + i])));
+        vstore(rows.weights[r + i] + column + 16 * g, vfma(zero, vset(q_sum[r + i]), products));
+      }
     }
   }
 
@@ -66,18 +74,21 @@ struct Int8Cache {
     const int head_dim = item.kv->head_dim;
     const int first = rows.begin[r] / 16 * 16, last = (rows.end[r] + 15) / 16 * 16;
     Vi largest = vi_zero();
+    Vf zeros = vzero();
     for (int j = first; j < last; j += 16) {
       const uint8_t* group = key_group(item, start + j, group_bytes(head_dim)) + item.kv->v_offset;
       const bool whole = j >= rows.begin[r] && j + 16 <= rows.end[r];
-      float seen[16];  // scales of positions that nobody wrote may be anything
-      for (int i = 0; !whole && i < 16; ++i) {
-        const bool sees = j + i >= rows.begin[r] && j + i < rows.end[r];
-        seen[i] = sees ? scales(group, head_dim)[i] : 0.0f;
-      }
-      const Vf w = vmul(vload(rows.weights[r] + j), vload(whole ? scales(group, head_dim) : seen));
+      uint8_t seen[64] = {};  // positions that nobody wrote may be anything
+      for (int i = 0; !whole && i < 16; ++i)
+        if (j + i >= rows.begin[r] && j + i < rows.end[r])
+          __builtin_memcpy(seen + 4 * i, scales(group, head_dim) + 4 * i, 4);
+      const Vi both = line_words(line_load(whole ? scales(group, head_dim) : seen));
+      zeros = vfma(vload(rows.weights[r] + j), zero_of(both), zeros);
+      const Vf w = vmul(vload(rows.weights[r] + j), scale_of(both));
       vstore(rows.weights[r] + j, w);
       largest = vi_max(largest, magnitude(w));
     }
+    zero_sum[r] = vreduce_add(zeros);
     const float up = to_16_bits(largest, weight_scale[r]);
     for (int j = columns.begin; j < first; j += 16) vi_store_i16(weights[r] + j, vi_zero());
     for (int j = first; j < last; j += 16) round_16(weights[r] + j, vload(rows.weights[r] + j), up);
@@ -105,6 +116,7 @@ struct Int8Cache {
     }
     for (int c = 0; c < V; ++c)
       for (int i = 0; i < R; ++i)
-        vstore(out[i] + d + 16 * c, vmul(vi_to_float(acc[c][i]), vset(weight_scale[r + i])));
+        vstore(out[i] + d + 16 * c,
+               vfma(vi_to_float(acc[c][i]), vset(weight_scale[r + i]), vset(zero_sum[r + i])));
   }
 };

@@ -28,18 +28,31 @@ inline void store_floats(const KvLayer& kv, uint8_t* head, int position, const f
   }
 }
 
-// Codes of one position's K or V; returns their scale, NaN if any x is not finite.
-inline float round_to_int8(const float* x, int head_dim, int8_t* codes) {
+// Codes of one position's K or V. Returns scale and zero, both bf16, the scale in the upper half
+// and rounded up; it is NaN if any x is not finite.
+inline uint32_t round_to_int8(const float* x, int head_dim, int8_t* codes) {
+  Vf high = vload(x), low = vsub(vzero(), high);
   Vi largest = vi_zero();
+  for (int d = 0; d < head_dim; d += 16) {
+    const Vf v = vload(x + d);
+    high = vmax(high, v);
+    low = vmax(low, vsub(vzero(), v));
+    largest = vi_max(largest, vi_and(v_bits(v), vi_set(0x7fffffff)));
+  }
+  const float most = vreduce_max(high), least = -vreduce_max(low);
+  const uint16_t zero_bits = f32_to_bf16(0.5f * most + 0.5f * least);
+  const float zero = bf16_to_f32(zero_bits);
+  const float reach = (most - zero > zero - least ? most - zero : zero - least) / kMaxQ;
+  const bool finite =
+      vi_reduce_max(largest) < 0x7f800000 && __builtin_isfinite(zero) && __builtin_isfinite(reach);
+  uint32_t scale_bits = f32_to_bf16(reach);
+  if (bf16_to_f32(static_cast<uint16_t>(scale_bits)) < reach) ++scale_bits;
+  const float up = 1.0f / bf16_to_f32(static_cast<uint16_t>(scale_bits));
+  const bool usable = finite && __builtin_isfinite(up);
   for (int d = 0; d < head_dim; d += 16)
-    largest = vi_max(largest, vi_and(v_bits(vload(x + d)), vi_set(0x7fffffff)));
-  const float most = __builtin_bit_cast(float, vi_reduce_max(largest));
-  const bool finite = __builtin_isfinite(most);
-  const float up = finite && most > 0 ? kMaxQ / most : 0.0f;
-  const bool usable = up > 0 && __builtin_isfinite(up);
-  for (int d = 0; d < head_dim; d += 16)
-    vi_store_i8(codes + d, usable ? v_to_int(vmul(vload(x + d), vset(up))) : vi_zero());
-  return finite ? most / kMaxQ : __builtin_nanf("");
+    vi_store_i8(codes + d,
+                usable ? v_to_int(vmul(vsub(vload(x + d), vset(zero)), vset(up))) : vi_zero());
+  return finite ? scale_bits << 16 | zero_bits : 0x7fc00000u;
 }
 
 inline void store_int8(const KvLayer& kv, uint8_t* head, int position, const float* k,
@@ -47,12 +60,12 @@ inline void store_int8(const KvLayer& kv, uint8_t* head, int position, const flo
   const int head_dim = kv.head_dim, place = position % 16;
   uint8_t* group = head + static_cast<int64_t>(position / 16) * Int8Cache::group_bytes(head_dim);
   int8_t codes[kMaxHeadDim];
-  const float k_scale = round_to_int8(k, head_dim, codes);
+  const uint32_t k_scale = round_to_int8(k, head_dim, codes);
   for (int d = 0; d < head_dim; d += 2)
     __builtin_memcpy(group + (d / 2 * 16 + place) * 2, codes + d, 2);
   __builtin_memcpy(group + 16 * head_dim + 4 * place, &k_scale, 4);
   group += kv.v_offset;
-  const float v_scale = round_to_int8(v, head_dim, codes);
+  const uint32_t v_scale = round_to_int8(v, head_dim, codes);
   for (int d = 0; d < head_dim; ++d)
     group[(place / 2 * head_dim + d) * 2 + place % 2] = static_cast<uint8_t>(codes[d]);
   __builtin_memcpy(group + 16 * head_dim + 4 * place, &v_scale, 4);
