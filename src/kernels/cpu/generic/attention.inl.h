@@ -42,20 +42,17 @@ inline Range rows_of_part(const AttentionItem& item, int start, Rows& rows) {
 template <class Cache>
 inline void score_part(const AttentionItem& item, int start, Range active, Range columns,
                        const Cache& cache, Rows& rows) {
-  const int head_dim = item.kv->head_dim, bytes = Cache::group_bytes(head_dim);
+  const int bytes = Cache::group_bytes(item.kv->head_dim);
   for (int j = columns.begin; j < columns.end; j += 16 * kStrip) {
     const uint8_t* keys[kStrip];
     const int groups = columns.end - j < 16 * kStrip ? (columns.end - j) / 16 : kStrip;
-    for (int g = 0; g < groups; ++g) {
-      keys[g] = key_group(item, start + j + 16 * g, bytes);
-      prefetch(keys[g] + item.kv->v_offset, bytes);
-    }
+    for (int g = 0; g < groups; ++g) keys[g] = key_group(item, start + j + 16 * g, bytes);
     for_tiles(active.begin, active.end, [&]<int R>(int r) {
       constexpr int G = attention_loads(R);
       int g = 0;
       for (; g + G <= groups; g += G)
-        cache.template score<R, G>(keys + g, head_dim, rows, r, j + 16 * g);
-      for (; g < groups; ++g) cache.template score<R, 1>(keys + g, head_dim, rows, r, j + 16 * g);
+        cache.template score<R, G>(keys + g, *item.kv, rows, r, j + 16 * g);
+      for (; g < groups; ++g) cache.template score<R, 1>(keys + g, *item.kv, rows, r, j + 16 * g);
     });
   }
 }

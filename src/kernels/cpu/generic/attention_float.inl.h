@@ -26,14 +26,17 @@ struct FloatCache {
 
   // Scores of rows [r, r + R) for G groups of 16 positions, into columns from `column` on.
   template <int R, int G>
-  void score(const uint8_t* const* keys, int head_dim, Rows& rows, int r, int column) const {
+  void score(const uint8_t* const* keys, const KvLayer& kv, Rows& rows, int r, int column) const {
     Vf acc[G][R];
     for (int g = 0; g < G; ++g)
       for (int i = 0; i < R; ++i) acc[g][i] = vzero();
     const float* query = q[r];
-    for (int d = 0; d < head_dim; ++d) {
+    for (int d = 0; d < kv.head_dim; ++d) {
       Vf k[G];
-      for (int g = 0; g < G; ++g) k[g] = load(keys[g] + d * 16 * kElement);
+      for (int g = 0; g < G; ++g) {
+        k[g] = load(keys[g] + d * 16 * kElement);
+        __builtin_prefetch(keys[g] + kv.v_offset + d * 16 * kElement);  // its values
+      }
       for (int i = 0; i < R; ++i) {
         const Vf x = vset(query[i * kHeadStride + d]);
         for (int g = 0; g < G; ++g) acc[g][i] = vfma(k[g], x, acc[g][i]);
@@ -57,7 +60,9 @@ struct FloatCache {
       const int stop = begin + 16 - in_group < end ? begin + 16 - in_group : end;
       const uint8_t* v = key_group(item, start + begin, group_bytes(head_dim)) + item.kv->v_offset +
                          (in_group * head_dim + d) * kElement;
+      const uint8_t* next = keys_to_prefetch(item, start + begin, group_bytes(head_dim));
       for (int j = begin; j < stop; ++j, v += head_dim * kElement) {
+        if (d == 0) prefetch(next + (start + j) % 16 * head_dim * kElement, head_dim * kElement);
         Vf x[V];
         for (int c = 0; c < V; ++c) x[c] = load(v + 16 * c * kElement);
         for (int i = 0; i < R; ++i) {

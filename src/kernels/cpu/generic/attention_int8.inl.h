@@ -46,14 +46,18 @@ struct Int8Cache {
   }
 
   template <int R, int G>
-  void score(const uint8_t* const* keys, int head_dim, Rows& rows, int r, int column) const {
+  void score(const uint8_t* const* keys, const KvLayer& kv, Rows& rows, int r, int column) const {
+    const int head_dim = kv.head_dim;
     Vi acc[G][R];
     for (int g = 0; g < G; ++g)
       for (int i = 0; i < R; ++i) acc[g][i] = vi_zero();
     const int16_t* query = q[r];
     for (int d = 0; d < head_dim; d += 2) {
       Line k[G];
-      for (int g = 0; g < G; ++g) k[g] = words_from_i8(keys[g] + d * 16);
+      for (int g = 0; g < G; ++g) {
+        k[g] = words_from_i8(keys[g] + d * 16);
+        __builtin_prefetch(keys[g] + kv.v_offset + d * 16);  // its values
+      }
       for (int i = 0; i < R; ++i) {
         const Line x = words_set_pair(query + i * kHeadStride + d);
         for (int g = 0; g < G; ++g) acc[g][i] = add_word_products(acc[g][i], k[g], x);
@@ -105,7 +109,9 @@ struct Int8Cache {
     for (int j = rows.begin[r] / 16 * 16; j < rows.end[r + R - 1]; j += 16) {
       const uint8_t* v =
           key_group(item, start + j, group_bytes(head_dim)) + item.kv->v_offset + 2 * d;
+      const uint8_t* next = keys_to_prefetch(item, start + j, group_bytes(head_dim));
       for (int pair = 0; pair < 16; pair += 2, v += 2 * head_dim) {
+        if (d == 0) prefetch(next + pair * head_dim, 2 * head_dim);
         Line x[V];
         for (int c = 0; c < V; ++c) x[c] = words_from_i8(v + 32 * c);
         for (int i = 0; i < R; ++i) {

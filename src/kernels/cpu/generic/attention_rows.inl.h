@@ -44,6 +44,14 @@ inline const uint8_t* key_group(const AttentionItem& item, int position, int gro
          static_cast<size_t>(position % kv.block_size / 16) * static_cast<size_t>(group_bytes);
 }
 
+// What the values of a group of 16 positions are read beside, so that memory is never idle: the
+// keys one part further, or what is there already if there are none. A few lines at a time: a burst
+// would fill the queue of misses and hold up the arithmetic behind it.
+inline const uint8_t* keys_to_prefetch(const AttentionItem& item, int position, int group_bytes) {
+  const bool ends = position + kSplit >= row_range(item, row_count(item) - 1).end;
+  return key_group(item, ends ? position : position + kSplit, group_bytes);
+}
+
 inline void prefetch(const uint8_t* bytes, int count) {
   for (int i = 0; i < count; i += 64) __builtin_prefetch(bytes + i);
 }
