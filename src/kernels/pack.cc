@@ -260,7 +260,15 @@ Result<PackedMatrix> PackedMatrix::allocate(DType type, int64_t rows, int64_t co
   OCTAVO_TRY(const uint64_t bytes, packed_bytes(type, rows, cols));
   PackedMatrix matrix;
   OCTAVO_TRY(matrix.buffer_, AlignedBuffer::allocate(bytes));
-  matrix.view_ = {type, rows, cols, panel_bytes(type, cols), matrix.buffer_.data()};
+  matrix.panels_ = matrix.buffer_.data();
+  matrix.view_ = {type, rows, cols, panel_bytes(type, cols), matrix.panels_};
+  return matrix;
+}
+
+Result<PackedMatrix> PackedMatrix::in(DType type, int64_t rows, int64_t cols,
+                                      std::span<std::byte> memory) {
+  OCTAVO_TRY(PackedMatrix matrix, over(type, rows, cols, memory));
+  matrix.panels_ = reinterpret_cast<uint8_t*>(memory.data());
   return matrix;
 }
 
@@ -278,7 +286,7 @@ Result<PackedMatrix> PackedMatrix::over(DType type, int64_t rows, int64_t cols,
 }
 
 void PackedMatrix::pack_panel(int64_t panel, const TensorView& source) {
-  uint8_t* to = buffer_.data() + static_cast<size_t>(panel) * view_.panel_bytes;
+  uint8_t* to = panels_ + static_cast<size_t>(panel) * view_.panel_bytes;
   const int64_t row = panel * kPanelRows;
   const DType type = view_.type;
   switch (type) {

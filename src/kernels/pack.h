@@ -23,6 +23,10 @@ class PackedMatrix {
   PackedMatrix() = default;
   // Room for a matrix of this shape; panels are filled by pack_panel, by several threads if wanted.
   static Result<PackedMatrix> allocate(DType type, int64_t rows, int64_t cols);
+  // The same in memory of somebody else, of exactly packed_bytes() and aligned to 64, which must
+  // outlive the result. Errors: as over().
+  static Result<PackedMatrix> in(DType type, int64_t rows, int64_t cols,
+                                 std::span<std::byte> memory);
   // Panels made before and kept elsewhere, which must outlive the result; nothing is copied.
   // Errors: as packed_bytes(); corrupt_file (panels has another size or is not aligned to 64).
   static Result<PackedMatrix> over(DType type, int64_t rows, int64_t cols,
@@ -32,12 +36,14 @@ class PackedMatrix {
   bool empty() const { return view_.data == nullptr; }
 
   // Repacks rows [16*panel, 16*panel + 16) of source, the same matrix in file layout.
-  // REQUIRES: source's type, rows and cols are those given to allocate(); not made by over().
+  // REQUIRES: source's type, rows and cols are those given to allocate() or in(); not made by
+  // over().
   void pack_panel(int64_t panel, const TensorView& source);
 
  private:
   PanelMatrix view_;
-  AlignedBuffer buffer_;
+  uint8_t* panels_ = nullptr;  // where to pack to
+  AlignedBuffer buffer_;       // empty if the panels are somebody else's
 };
 
 // Row `row` as floats, exactly as dequantize_row would give it from the file. out: cols floats.

@@ -1,8 +1,8 @@
 // Where each number of the KV cache lies in memory. Storage, kernels and estimator all count with
 // this one header.
 //
-// Each layer has one array of blocks, indexed by BlockId. A block of a layer is, for each KV head
-// in turn, a K part and a V part, with nothing between them. In f32, f16 and bf16 they are
+// One array of blocks, indexed by BlockId. A block is, for each layer in turn and each KV head of
+// it, a K part and a V part, with nothing between them. In f32, f16 and bf16 they are
 //
 //   K[block_size / 16][head_dim][16]   dimension by dimension inside a group of 16 positions
 //   V[block_size][head_dim]            position by position
@@ -70,12 +70,13 @@ struct KvLayout {
   size_t bytes_per_layer_block() const { return num_kv_heads * bytes_per_head(); }
   size_t bytes_per_block() const { return num_layers * bytes_per_layer_block(); }
 
-  // Byte offsets of K and V of a (block, head), from the start of its layer's array.
-  size_t k_offset(BlockId block, int head) const {
-    return raw(block) * bytes_per_layer_block() + head * bytes_per_head();
+  // Byte offsets of K and V of a (block, layer, head), from the start of the storage.
+  size_t k_offset(BlockId block, int layer, int head) const {
+    return raw(block) * bytes_per_block() + layer * bytes_per_layer_block() +
+           head * bytes_per_head();
   }
-  size_t v_offset(BlockId block, int head) const {
-    return k_offset(block, head) + bytes_per_part();
+  size_t v_offset(BlockId block, int layer, int head) const {
+    return k_offset(block, layer, head) + bytes_per_part();
   }
 
  private:

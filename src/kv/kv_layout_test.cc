@@ -22,10 +22,11 @@ TEST(KvLayout, SizesOfARealModel) {
 }
 
 TEST(KvLayout, OffsetsFollowTheDocumentedOrder) {
-  EXPECT_EQ(kSmolLm2.k_offset(BlockId{0}, 0), 0u);
-  EXPECT_EQ(kSmolLm2.v_offset(BlockId{0}, 0), 4096u);
-  EXPECT_EQ(kSmolLm2.k_offset(BlockId{0}, 1), 8192u);
-  EXPECT_EQ(kSmolLm2.k_offset(BlockId{5}, 2), 5 * 3 * 8192u + 2 * 8192u);
+  EXPECT_EQ(kSmolLm2.k_offset(BlockId{0}, 0, 0), 0u);
+  EXPECT_EQ(kSmolLm2.v_offset(BlockId{0}, 0, 0), 4096u);
+  EXPECT_EQ(kSmolLm2.k_offset(BlockId{0}, 0, 1), 8192u);
+  EXPECT_EQ(kSmolLm2.k_offset(BlockId{0}, 1, 0), 3 * 8192u);
+  EXPECT_EQ(kSmolLm2.k_offset(BlockId{5}, 4, 2), (5 * 30 + 4) * 3 * 8192u + 2 * 8192u);
   EXPECT_EQ(kSmolLm2.k_byte(0, 1), 2 * 16u);        // next dimension: 16 positions further
   EXPECT_EQ(kSmolLm2.k_byte(1, 0), 2 * 1u);         // next position: beside it
   EXPECT_EQ(kSmolLm2.k_byte(16, 0), 2 * 16u * 64);  // next group
@@ -51,30 +52,30 @@ TEST(KvLayout, Int8KeepsPairsTogetherAndScalesBehindTheirGroup) {
   EXPECT_EQ(layout.v_byte(16, 0), 16u * 68);
 }
 
-TEST(KvLayout, EveryByteOfALayerBelongsToOneElement) {
+TEST(KvLayout, EveryByteBelongsToOneElement) {
   for (int block_size : {16, 32, 256})
     for (KvType type : {KvType::f32, KvType::f16, KvType::bf16, KvType::int8}) {
       const KvLayout layout{2, 3, 6, block_size, type};
       ASSERT_TRUE(validate(layout));
       constexpr int kBlocks = 2;
-      std::vector<int> uses(kBlocks * layout.bytes_per_layer_block());
+      std::vector<int> uses(kBlocks * layout.bytes_per_block());
       const auto use = [&](size_t begin, size_t count) {
         for (size_t i = begin; i < begin + count; ++i) ++uses.at(i);
       };
-      for (int block = 0; block < kBlocks; ++block)
-        for (int head = 0; head < 3; ++head) {
-          const size_t k = layout.k_offset(BlockId{block}, head);
-          const size_t v = layout.v_offset(BlockId{block}, head);
-          for (int position = 0; position < block_size; ++position) {
-            for (int dim = 0; dim < 6; ++dim) {
-              use(k + layout.k_byte(position, dim), layout.element_bytes());
-              use(v + layout.v_byte(position, dim), layout.element_bytes());
-            }
-            if (type != KvType::int8) continue;
-            use(k + layout.scale_byte(position), sizeof(uint32_t));
-            use(v + layout.scale_byte(position), sizeof(uint32_t));
+      for (int part = 0; part < kBlocks * 2 * 3; ++part) {
+        const int block = part / 6, layer = part / 3 % 2, head = part % 3;
+        const size_t k = layout.k_offset(BlockId{block}, layer, head);
+        const size_t v = layout.v_offset(BlockId{block}, layer, head);
+        for (int position = 0; position < block_size; ++position) {
+          for (int dim = 0; dim < 6; ++dim) {
+            use(k + layout.k_byte(position, dim), layout.element_bytes());
+            use(v + layout.v_byte(position, dim), layout.element_bytes());
           }
+          if (type != KvType::int8) continue;
+          use(k + layout.scale_byte(position), sizeof(uint32_t));
+          use(v + layout.scale_byte(position), sizeof(uint32_t));
         }
+      }
       EXPECT_EQ(uses, std::vector<int>(uses.size(), 1));
     }
 }

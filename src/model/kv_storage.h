@@ -12,7 +12,8 @@ namespace octavo {
 
 class KvStorage {
  public:
-  // Address space for num_blocks blocks; the system gives memory as blocks are first written.
+  // Address space for num_blocks blocks; the system gives memory as blocks are first written, 2 MB
+  // at a time.
   static Result<KvStorage> allocate(const KvLayout& layout, int num_blocks);
 
   const KvLayout& layout() const { return layout_; }
@@ -20,10 +21,7 @@ class KvStorage {
   void copy_block(BlockId from, BlockId to);
 
  private:
-  uint8_t* layer_base(int index);
-
   KvLayout layout_;
-  int num_blocks_ = 0;
   AlignedBuffer memory_;
 };
 

@@ -6,10 +6,15 @@
 #include <unordered_set>
 
 #include "formats/quote.h"
+#include "model/memory_estimate.h"
 #include "tensor/dequant.h"
 
 namespace octavo {
 namespace {
+
+// Getting 2 MB pages takes the system longer, and decoding gains little from them while a good part
+// of the weights stays in the last-level cache.
+constexpr int64_t kSmallModel = int64_t{256} << 20;
 
 class WeightLoader {
  public:
@@ -30,6 +35,7 @@ class WeightLoader {
   }
 
   std::vector<PackedTensor> take_tensors() { return std::move(tensors_); }
+  AlignedBuffer take_memory() { return std::move(memory_); }
 
   Result<std::vector<float>> vector(const std::string& name, int64_t size) {
     OCTAVO_TRY(const TensorView* tensor, find(name, 1, size, 1));
@@ -62,8 +68,20 @@ class WeightLoader {
 
  private:
   Result<kernels::PackedMatrix> repack(const TensorView& tensor) {
+    OCTAVO_TRY(const uint64_t bytes,
+               kernels::packed_bytes(tensor.type, tensor.rows(), tensor.cols()));
+    if (memory_.size() == 0) {
+      OCTAVO_TRY(const int64_t total, loaded_weight_bytes(file_));
+      OCTAVO_TRY(memory_, AlignedBuffer::allocate(static_cast<size_t>(total),
+                                                  total < kSmallModel ? AlignedBuffer::Use::sparse
+                                                                      : AlignedBuffer::Use::dense));
+    }
+    // Panels are multiples of 64 bytes, and each tensor comes once: the total is enough.
+    auto* start = reinterpret_cast<std::byte*>(memory_.data()) + memory_used_;
+    memory_used_ += bytes;
     OCTAVO_TRY(kernels::PackedMatrix packed,
-               kernels::PackedMatrix::allocate(tensor.type, tensor.rows(), tensor.cols()));
+               kernels::PackedMatrix::in(tensor.type, tensor.rows(), tensor.cols(),
+                                         {start, static_cast<size_t>(bytes)}));
     pool_.parallel_for(packed.view().panels(), [&](int64_t begin, int64_t end) {
       for (int64_t panel = begin; panel < end; ++panel) packed.pack_panel(panel, tensor);
     });
@@ -101,6 +119,8 @@ class WeightLoader {
   const PackFile* pack_;
   std::vector<PackedTensor> tensors_;
   std::unordered_set<std::string> used_;
+  AlignedBuffer memory_;
+  uint64_t memory_used_ = 0;
   uint64_t bytes_ = 0;
 };
 
@@ -145,6 +165,7 @@ Result<ModelWeights> load_weights(const GgufFile& file, const ModelConfig& confi
   }
   OCTAVO_CHECK_OK(loader.check_all_used());
   weights.tensors = loader.take_tensors();
+  weights.memory = loader.take_memory();
   return weights;
 }
 

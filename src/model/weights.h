@@ -31,6 +31,7 @@ struct ModelWeights {
   kernels::PackedMatrix head;  // empty if tied
   std::vector<float> final_norm;
   std::vector<LayerWeights> layers;
+  AlignedBuffer memory;  // of all matrices that were repacked: one range, for 2 MB pages
   // Every matrix above, as it lies in memory, for keeping it on disk.
   std::vector<PackedTensor> tensors;
 
