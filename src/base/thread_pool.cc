@@ -1,20 +1,20 @@
 #include "base/thread_pool.h"
 
 #include <fmt/format.h>
-#include <sched.h>
 
-#include <algorithm>
 #include <chrono>
-#include <fstream>
-#include <string>
 #include <system_error>
 
 namespace octavo {
 namespace {
 
-// How long a thread spins before it sleeps: longer than the gaps between the jobs of one step (a
-// few us), far shorter than the gap between two requests.
+using Clock = std::chrono::steady_clock;
+
+// The gaps inside a step are a few us; those between two steps, in which a token is drawn, may be
+// hundreds, and waking a thread that sleeps costs tens. After the yields the program counts as
+// idle.
 constexpr auto kSpin = std::chrono::microseconds(50);
+constexpr auto kYield = std::chrono::milliseconds(1);
 constexpr int kSpinsPerClock = 64;  // reading the clock costs as much as tens of pauses
 
 void pause() {
@@ -23,40 +23,27 @@ void pause() {
 #endif
 }
 
-// Spins until done() or the time is over; returns done().
+// Spins, then yields, until done(); false if the time is over.
 template <class Done>
-bool spin_until(const Done& done) {
-  const auto end = std::chrono::steady_clock::now() + kSpin;
-  do {
+bool wait_awake(const Done& done) {
+  const auto start = Clock::now();
+  for (auto now = start; now < start + kSpin; now = Clock::now())
     for (int i = 0; i < kSpinsPerClock; ++i) {
       if (done()) return true;
       pause();
     }
-  } while (std::chrono::steady_clock::now() < end);
+  while (Clock::now() < start + kYield) {
+    if (done()) return true;
+    std::this_thread::yield();
+  }
   return done();
-}
-
-int affinity_cores() {
-  cpu_set_t set;
-  if (sched_getaffinity(0, sizeof(set), &set) != 0) return 1;
-  return std::max(1, CPU_COUNT(&set));
-}
-
-// cgroup v2: "max 100000" or "150000 100000" (microseconds of CPU per period).
-int cgroup_cores() {
-  std::ifstream in("/sys/fs/cgroup/cpu.max");
-  std::string quota;
-  long long period = 0;
-  if (!(in >> quota >> period) || quota == "max" || period <= 0) return 1 << 20;
-  return static_cast<int>(std::max(1LL, std::atoll(quota.c_str()) / period));
 }
 
 }  // namespace
 
-int available_cores() { return std::min(affinity_cores(), cgroup_cores()); }
-
 Result<std::unique_ptr<ThreadPool>> ThreadPool::create(int num_threads) {
   std::unique_ptr<ThreadPool> pool(new ThreadPool);
+  pool->seats_ = std::make_unique<Seat[]>(static_cast<size_t>(num_threads));
   for (int i = 1; i < num_threads; ++i) {
     try {
       pool->workers_.emplace_back([self = pool.get(), i] { self->work(i); });
@@ -71,41 +58,55 @@ Result<std::unique_ptr<ThreadPool>> ThreadPool::create(int num_threads) {
 
 ThreadPool::~ThreadPool() {
   stop_ = true;
-  epoch_.fetch_add(1, std::memory_order_release);
-  epoch_.notify_all();
+  for (int i = 1; i < size(); ++i) {
+    seats_[static_cast<size_t>(i)].runs.fetch_add(1, std::memory_order_release);
+    seats_[static_cast<size_t>(i)].runs.notify_one();
+  }
   for (std::thread& worker : workers_) worker.join();
 }
 
-void ThreadPool::run(Function function, const void* context, int64_t count) {
-  if (workers_.empty() || count <= 1) {
-    if (count > 0) function(context, 0, count);
-    return;
-  }
+void ThreadPool::start(Function function, const void* context, int threads) {
   function_ = function;
   context_ = context;
-  count_ = count;
-  pending_.store(static_cast<int>(workers_.size()), std::memory_order_relaxed);
-  epoch_.fetch_add(1, std::memory_order_release);
-  epoch_.notify_all();
-  run_share(0);
-  const auto done = [this] { return pending_.load(std::memory_order_acquire) == 0; };
-  while (!spin_until(done)) std::this_thread::yield();
+  threads_ = threads;
+  for (int i = 1; i < threads; ++i) {
+    seats_[static_cast<size_t>(i)].runs.fetch_add(1, std::memory_order_release);
+    seats_[static_cast<size_t>(i)].runs.notify_one();
+  }
+  take_part(0);
 }
 
-void ThreadPool::run_share(int index) const {
-  const int64_t begin = count_ * index / size();
-  const int64_t end = count_ * (index + 1) / size();
-  if (begin < end) function_(context_, begin, end);
+void ThreadPool::take_part(int index) {
+  Team team(*this, index, threads_);
+  function_(context_, team);
+  team.barrier();
 }
 
 void ThreadPool::work(int index) {
+  std::atomic<uint32_t>& runs = seats_[static_cast<size_t>(index)].runs;
   for (uint32_t seen = 0;; ++seen) {
-    const auto moved = [this, seen] { return epoch_.load(std::memory_order_acquire) != seen; };
-    if (!spin_until(moved)) epoch_.wait(seen, std::memory_order_acquire);
+    await_change(runs, seen);
     if (stop_) return;
-    run_share(index);
-    pending_.fetch_sub(1, std::memory_order_release);
+    take_part(index);
   }
+}
+
+// The last to arrive clears the counters, which nobody uses at that moment, and lets the others go.
+void ThreadPool::barrier(int threads) {
+  const uint32_t passed = released_.load(std::memory_order_relaxed);
+  if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 < threads)
+    return await_change(released_, passed);
+  arrived_.store(0, std::memory_order_relaxed);
+  next_.store(0, std::memory_order_relaxed);
+  released_.store(passed + 1, std::memory_order_release);
+  released_.notify_all();
+}
+
+void ThreadPool::await_change(const std::atomic<uint32_t>& word, uint32_t old) {
+  if (wait_awake([&] { return word.load(std::memory_order_acquire) != old; })) return;
+  num_asleep_.fetch_add(1, std::memory_order_relaxed);
+  word.wait(old, std::memory_order_acquire);
+  num_asleep_.fetch_sub(1, std::memory_order_relaxed);
 }
 
 }  // namespace octavo

@@ -1,23 +1,57 @@
-// A persistent pool of compute threads; the caller is one of them. Workers spin for a moment after
-// each job, then sleep in the kernel: a decode step is a few hundred short jobs in a row, an idle
-// program uses no CPU.
+// A persistent pool of compute threads; the caller is one of them. A run puts some of them to work
+// together as a team, which meets at barriers: a decode step is one run with a few hundred of them.
+// Whoever waits spins for a moment, then yields, then sleeps in the kernel: an idle program uses no
+// CPU.
 //
-// One pool per process, made by the program and passed down. One thread at a time may call
-// parallel_for.
+// One pool per process, made by the program and passed down. One thread at a time may call it.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <memory>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
 
 namespace octavo {
 
-// Cores this process may really use: CPU affinity and the cgroup's quota, rounded down; at least 1.
-int available_cores();
+class ThreadPool;
+
+// One thread's place in a run.
+class Team {
+ public:
+  int index() const { return index_; }  // 0: the thread that called run()
+  int size() const { return size_; }
+
+  // Returns when all threads of the team have come here; what they wrote before is then seen by all.
+  void barrier();
+
+  // This thread's one range of [0, count): the same for equal arguments.
+  std::pair<int64_t, int64_t> range(int64_t count) const {
+    return {count * index_ / size_, count * (index_ + 1) / size_};
+  }
+
+  // Calls body(begin, end) until all of [0, count) is done by the team: most of it in one range for
+  // each thread, the rest in small pieces for whoever comes first, because a core may be taken away
+  // for a while. Once between two barriers, share() or each(); all threads of the team call it with
+  // the same count.
+  template <class Body>
+  void share(int64_t count, const Body& body);
+
+  // Calls body(i) for 0 <= i < count, each on whichever thread is free.
+  template <class Body>
+  void each(int64_t count, const Body& body);
+
+ private:
+  friend class ThreadPool;
+  Team(ThreadPool& pool, int index, int size) : pool_(pool), index_(index), size_(size) {}
+
+  ThreadPool& pool_;
+  int index_, size_;
+};
 
 class ThreadPool {
  public:
@@ -29,34 +63,82 @@ class ThreadPool {
   ThreadPool& operator=(const ThreadPool&) = delete;
 
   int size() const { return static_cast<int>(workers_.size()) + 1; }
+  int num_asleep() const { return num_asleep_.load(std::memory_order_relaxed); }
 
-  // Calls body(begin, end) on disjoint ranges that cover [0, count), one range per thread at most;
+  // Calls body(Team&) on `threads` threads at once, the caller among them; returns when all are
+  // done. body must not throw and must not call the pool. REQUIRES: 1 <= threads <= size().
+  template <class Body>
+  void run(int threads, const Body& body) {
+    start([](const void* context, Team& team) { (*static_cast<const Body*>(context))(team); },
+          &body, threads);
+  }
+
+  // Calls body(begin, end) on disjoint ranges that cover [0, count), several for each thread;
   // returns when all are done. body must not throw and must not call the pool.
   template <class Body>
   void parallel_for(int64_t count, const Body& body) {
-    run([](const void* context, int64_t begin,
-           int64_t end) { (*static_cast<const Body*>(context))(begin, end); },
-        &body, count);
+    if (count > 0)
+      run(static_cast<int>(std::min<int64_t>(size(), count)),
+          [&](Team& team) { team.share(count, body); });
   }
 
  private:
+  friend class Team;
+  using Function = void (*)(const void* context, Team& team);
+
+  // What the caller writes to wake one worker.
+  struct alignas(64) Seat {
+    std::atomic<uint32_t> runs{0};
+  };
+
   ThreadPool() = default;
-  using Function = void (*)(const void* context, int64_t begin, int64_t end);
-
-  void run(Function function, const void* context, int64_t count);
+  void start(Function function, const void* context, int threads);
   void work(int index);
-  void run_share(int index) const;
+  void take_part(int index);
+  void barrier(int threads);
+  void await_change(const std::atomic<uint32_t>& word, uint32_t old);
 
-  // The job, written before epoch_ moves.
+  // The run, written before the seats move.
   Function function_ = nullptr;
   const void* context_ = nullptr;
-  int64_t count_ = 0;
+  int threads_ = 0;
   bool stop_ = false;
 
-  // Each on its own cache line: the one is written by the caller, the other by every worker.
-  alignas(64) std::atomic<uint32_t> epoch_{0};
-  alignas(64) std::atomic<int> pending_{0};
+  // Each on its own cache line: everyone writes the first, the last to arrive the second, whoever
+  // looks for work the third. The fourth only says what is asleep.
+  alignas(64) std::atomic<int> arrived_{0};
+  alignas(64) std::atomic<uint32_t> released_{0};  // barriers passed
+  alignas(64) std::atomic<int64_t> next_{0};       // shared work given out since the last barrier
+  alignas(64) std::atomic<int> num_asleep_{0};
+  std::unique_ptr<Seat[]> seats_;  // of the workers
   std::vector<std::thread> workers_;
 };
+
+inline void Team::barrier() {
+  if (size_ > 1) pool_.barrier(size_);
+}
+
+template <class Body>
+void Team::share(int64_t count, const Body& body) {
+  const int64_t fixed = size_ == 1 ? count : count - count / 4;
+  const auto [first, last] = range(fixed);
+  if (first < last) body(first, last);
+  if (fixed == count) return;
+  const int64_t grain = std::max<int64_t>(1, (count - fixed) / (4 * size_));
+  for (;;) {
+    const int64_t begin = fixed + pool_.next_.fetch_add(grain, std::memory_order_relaxed);
+    if (begin >= count) return;
+    body(begin, std::min(begin + grain, count));
+  }
+}
+
+template <class Body>
+void Team::each(int64_t count, const Body& body) {
+  if (size_ == 1) {
+    for (int64_t i = 0; i < count; ++i) body(i);
+    return;
+  }
+  for (int64_t i; (i = pool_.next_.fetch_add(1, std::memory_order_relaxed)) < count;) body(i);
+}
 
 }  // namespace octavo

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <numeric>
 
@@ -59,9 +60,73 @@ TEST(ThreadPool, ARefusedThreadIsAnErrorAndTheOthersEnd) {
 }
 #endif
 
-TEST(AvailableCores, IsAtLeastOneAndNotMoreThanTheMachineHas) {
-  EXPECT_GE(available_cores(), 1);
-  EXPECT_LE(available_cores(), static_cast<int>(std::thread::hardware_concurrency()));
+TEST(ThreadPool, ATeamMeetsAtBarriers) {
+  const auto pool = *ThreadPool::create(4);
+  for (int threads : {1, 2, 4, 3}) {
+    // Every thread writes its slot, then reads all: a barrier that lets one through early shows.
+    std::vector<int> slots(static_cast<size_t>(threads));
+    std::atomic<int> wrong{0};
+    pool->run(threads, [&](Team& team) {
+      for (int round = 1; round <= 500; ++round) {
+        slots[static_cast<size_t>(team.index())] = round;
+        team.barrier();
+        wrong += threads - static_cast<int>(std::count(slots.begin(), slots.end(), round));
+        team.barrier();
+      }
+    });
+    EXPECT_EQ(wrong, 0) << threads << " threads";
+  }
+}
+
+TEST(ThreadPool, SharedWorkIsDoneOnceBetweenTwoBarriers) {
+  const auto pool = *ThreadPool::create(3);
+  std::vector<int> shared(1001), each(77);
+  pool->run(3, [&](Team& team) {
+    for (int round = 0; round < 50; ++round) {
+      team.share(1001, [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) ++shared[static_cast<size_t>(i)];
+      });
+      team.barrier();
+      team.each(77, [&](int64_t i) { ++each[static_cast<size_t>(i)]; });
+      team.barrier();
+    }
+  });
+  EXPECT_EQ(std::count(shared.begin(), shared.end(), 50), 1001);
+  EXPECT_EQ(std::count(each.begin(), each.end(), 50), 77);
+}
+
+// A thread that is late, because its core was taken away, does not hold up what others can do.
+TEST(ThreadPool, OthersTakeTheRestOfALateThreadsWork) {
+  const auto pool = *ThreadPool::create(2);
+  std::array<std::atomic<int>, 2> done{};
+  std::atomic<bool> late{true};
+  pool->run(2, [&](Team& team) {
+    team.share(100, [&](int64_t begin, int64_t end) {
+      done[static_cast<size_t>(team.index())] += static_cast<int>(end - begin);
+      while (team.index() == 1 && late) std::this_thread::yield();
+    });
+    late = false;
+  });
+  EXPECT_EQ(done[1], 38);  // its fixed range
+  EXPECT_EQ(done[0], 62);
+}
+
+TEST(ThreadPool, IdleWorkersSleepInTheKernel) {
+  const auto pool = *ThreadPool::create(4);
+  pool->parallel_for(100, [](int64_t, int64_t) {});
+  while (pool->num_asleep() < 3) std::this_thread::yield();
+  const auto cpu_seconds = [] {
+    rusage usage{};
+    getrusage(RUSAGE_SELF, &usage);
+    const auto seconds = [](const timeval& t) {
+      return static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_usec);
+    };
+    return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+  };
+  const double before = cpu_seconds();
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  EXPECT_LT(cpu_seconds() - before, 0.15);  // one thread awake would use twice that
+  EXPECT_EQ(pool->num_asleep(), 3);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "base/cores.h"
 #include "formats/gguf.h"
 #include "formats/gguf_tokenizer.h"
 #include "kernels/isa.h"
