@@ -10,10 +10,10 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// The gaps inside a step are a few us; those between two steps, in which a token is drawn, may be
-// hundreds, and waking a thread that sleeps costs tens. After the yields the program counts as
-// idle.
-constexpr auto kSpin = std::chrono::microseconds(50);
+// Longer than the gap between two steps, in which a token is drawn: a thread that sleeps takes tens
+// of us to wake, and one that yields on a busy machine comes back after other programs' turns, 0.4
+// ms later on average where it was measured. After the yields the program counts as idle.
+constexpr auto kSpin = std::chrono::microseconds(200);
 constexpr auto kYield = std::chrono::milliseconds(1);
 constexpr int kSpinsPerClock = 64;  // reading the clock costs as much as tens of pauses
 

@@ -72,9 +72,10 @@ class Runner {
       tokens_.clear();
       for (int i = 0; i < chunk; ++i) tokens_.push_back(drawn_.at(0, first + i));
       const BatchSequence sequence{0, chunk, first, tables_.front().block_ids()};
-      model_.forward({tokens_, {&sequence, 1}});
       first += chunk;
-      if (first == end) logits({chunk - 1});
+      const std::vector<int> rows(first == end ? 1 : 0, chunk - 1);
+      model_.forward({.tokens = tokens_, .sequences = {&sequence, 1}, .logits_rows = rows});
+      if (first == end) logits(rows);
     }
     return {};
   }
@@ -94,7 +95,7 @@ class Runner {
         sequences_.push_back({row, 1, position, tables_[i].block_ids()});
         rows.push_back(row);
       }
-      model_.forward({tokens_, sequences_});
+      model_.forward({.tokens = tokens_, .sequences = sequences_, .logits_rows = rows});
       logits(rows);
     }
     return {};

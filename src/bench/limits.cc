@@ -42,9 +42,7 @@ void consume(T value) {
 // Calls body(thread) once on each thread.
 template <class Body>
 void on_all(ThreadPool& pool, const Body& body) {
-  pool.parallel_for(pool.size(), [&](int64_t begin, int64_t end) {
-    for (int64_t thread = begin; thread < end; ++thread) body(static_cast<size_t>(thread));
-  });
+  pool.run(pool.size(), [&](Team& team) { body(static_cast<size_t>(team.index())); });
 }
 
 // Rounds per second of all threads together.

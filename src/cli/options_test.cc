@@ -72,6 +72,7 @@ TEST(Options, DefaultsOfTheEngineAreItsOwn) {
     EXPECT_EQ(engine.block_size, expected.block_size);
     EXPECT_EQ(engine.max_num_batched_tokens, expected.max_num_batched_tokens);
     EXPECT_EQ(engine.kv_cache, expected.kv_cache);
+    EXPECT_EQ(engine.enforce_eager, expected.enforce_eager);
   }
 }
 

@@ -68,6 +68,7 @@ EngineOptions read_engine_options(const OptionValues& options) {
   engine.dtype = options.text("dtype");
   engine.kv_cache_dtype = options.text("kv_cache_dtype");
   engine.threads = options.integer("threads");
+  engine.enforce_eager = options.flag("enforce_eager");
   engine.block_size = options.integer("block_size");
   engine.max_num_batched_tokens = options.integer("max_num_batched_tokens");
   if (options.flag("pack_cache")) engine.pack_folder = packs_folder();

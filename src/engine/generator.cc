@@ -23,12 +23,18 @@ Result<std::unique_ptr<Generator>> Generator::create(Model& model, const Tokeniz
                                                      GeneratorOptions options) {
   OCTAVO_TRY(std::unique_ptr<BlockPool> pool,
              BlockPool::create(model.limits().num_blocks, model.limits().block_size));
+  // Sparse: a request draws from as many rows as it has choices, not from the most there can be.
+  OCTAVO_TRY(
+      AlignedBuffer logits,
+      AlignedBuffer::allocate(static_cast<size_t>(model.limits().max_logits_rows) *
+                                  static_cast<size_t>(model.limits().logits_stride) * sizeof(float),
+                              AlignedBuffer::Use::sparse));
   return std::unique_ptr<Generator>(
-      new Generator(model, tokenizer, std::move(options), std::move(pool)));
+      new Generator(model, tokenizer, std::move(options), std::move(pool), std::move(logits)));
 }
 
 Generator::Generator(Model& model, const Tokenizer& tokenizer, GeneratorOptions options,
-                     std::unique_ptr<BlockPool> pool)
+                     std::unique_ptr<BlockPool> pool, AlignedBuffer logits)
     : model_(model),
       tokenizer_(tokenizer),
       options_(std::move(options)),
@@ -36,9 +42,10 @@ Generator::Generator(Model& model, const Tokenizer& tokenizer, GeneratorOptions 
       // Rows of the output matrix beyond the tokenizer's size are padding: never drawn, never
       // listed.
       num_tokens_(std::min(static_cast<int>(tokenizer.vocab_size()), model.limits().vocab_size)),
-      sampler_(num_tokens_),
-      logits_(static_cast<size_t>(model.limits().max_logits_rows) *
-              static_cast<size_t>(model.limits().logits_stride)) {}
+      logits_(std::move(logits)) {
+  for (int i = 0; i < (options_.pool ? options_.pool->size() : 1); ++i)
+    samplers_.emplace_back(num_tokens_);
+}
 
 Result<void> Generator::check_ids(std::span<const TokenId> ids) const {
   for (size_t i = 0; i < ids.size(); ++i)
@@ -141,8 +148,10 @@ Result<void> Generator::start_choices(Run& run, int max_tokens) {
 }
 
 Result<void> Generator::run_choices(Run& run) {
+  std::vector<Sequence*> active;
+  active.reserve(run.choices.size());
   for (;;) {
-    std::vector<Sequence*> active;
+    active.clear();
     for (auto& choice : run.choices)
       if (!choice->finished()) active.push_back(choice.get());
     OCTAVO_CHECK_OK(check_weights());
@@ -180,23 +189,51 @@ Result<void> Generator::decode_step(Run& run, std::span<Sequence* const> active)
   for (size_t first = 0; first < active.size(); first += width) {
     const std::span<Sequence* const> group =
         active.subspan(first, std::min(width, active.size() - first));
-    std::vector<TokenId> tokens;
-    std::vector<BatchSequence> sequences;
-    std::vector<int> rows;
+    step_.clear();
     for (Sequence* choice : group) {
       const auto position =
           static_cast<int>(run.request.prompt_token_ids.size() + choice->tokens().size()) - 1;
       OCTAVO_CHECK_OK(reserve(choice->table(), position + 1));
-      const auto row = static_cast<int>(tokens.size());
-      tokens.push_back(choice->tokens().back());
-      rows.push_back(row);
-      sequences.push_back({row, 1, position, choice->table().block_ids()});
+      const auto row = static_cast<int>(step_.tokens.size());
+      step_.tokens.push_back(choice->tokens().back());
+      step_.rows.push_back(row);
+      step_.sequences.push_back({row, 1, position, choice->table().block_ids()});
     }
     // Cancelled: the loop over steps will see it, too.
-    if (!model_.forward({tokens, sequences, run.events.cancel})) return {};
-    OCTAVO_CHECK_OK(visit_rows(rows, 0, [&](int row, std::span<const float> logits) {
-      return draw(run, *group[static_cast<size_t>(row)], logits);
-    }));
+    if (!model_.forward({.tokens = step_.tokens,
+                         .sequences = step_.sequences,
+                         .logits_rows = step_.rows,
+                         .cancel = run.events.cancel}))
+      return {};
+    const auto most = static_cast<size_t>(model_.limits().max_logits_rows);
+    for (size_t row = 0; row < group.size(); row += most) {
+      const size_t count = std::min(most, group.size() - row);
+      model_.logits(std::span(step_.rows).subspan(row, count), logits());
+      OCTAVO_CHECK_OK(draw_group(run, group.subspan(row, count)));
+    }
+  }
+  return {};
+}
+
+// The next tokens of choices whose logits are the first rows, in parallel; then each is committed,
+// in order.
+Result<void> Generator::draw_group(Run& run, std::span<Sequence* const> choices) {
+  const auto draw_one = [&](Sampler& sampler, size_t i) {
+    drawn_[i] = sample(sampler, run, *choices[i], logits_row(i));
+  };
+  drawn_.resize(choices.size());
+  if (options_.pool && choices.size() > 1)
+    options_.pool->run(
+        std::min(options_.pool->size(), static_cast<int>(choices.size())), [&](Team& team) {
+          team.each(std::ssize(choices), [&](int64_t i) {
+            draw_one(samplers_[static_cast<size_t>(team.index())], static_cast<size_t>(i));
+          });
+        });
+  else
+    for (size_t i = 0; i < choices.size(); ++i) draw_one(samplers_[0], i);
+  for (size_t i = 0; i < choices.size(); ++i) {
+    OCTAVO_TRY(Sample drawn, std::move(drawn_[i]));
+    show(run, *choices[i], choices[i]->commit(std::move(drawn)));
   }
   return {};
 }
@@ -220,14 +257,19 @@ Result<void> Generator::recompute_step(Run& run, Sequence& choice) {
 }
 
 Result<void> Generator::draw(Run& run, Sequence& choice, std::span<const float> row) {
+  OCTAVO_TRY(Sample drawn, sample(samplers_[0], run, choice, row));
+  show(run, choice, choice.commit(std::move(drawn)));
+  return {};
+}
+
+Result<Sample> Generator::sample(Sampler& sampler, const Run& run, const Sequence& choice,
+                                 std::span<const float> row) const {
   const SampleRequest request{.params = run.request.params,
                               .seed = run.output.seed,
                               .choice = static_cast<uint32_t>(choice.index()),
                               .history = {run.request.prompt_token_ids, choice.tokens()},
                               .eog = tokenizer_.eog()};
-  OCTAVO_TRY(Sample sample, sampler_.sample(row, request));
-  show(run, choice, choice.commit(std::move(sample)));
-  return {};
+  return sampler.sample(row, request);
 }
 
 void Generator::show(const Run& run, const Sequence& choice, std::string_view text) {
@@ -251,28 +293,36 @@ Result<bool> Generator::prefill(std::span<const TokenId> tokens, BlockTable& tab
     const int count = std::min(model_.limits().max_num_batched_tokens, total - first);
     OCTAVO_CHECK_OK(reserve(table, first + count));
     const BatchSequence sequence{0, count, first, table.block_ids()};
-    model_.forward(
-        {tokens.subspan(static_cast<size_t>(first), static_cast<size_t>(count)), {&sequence, 1}});
-    std::vector<int> rows;
+    step_.rows.clear();
     for (int row = 0; row < count; ++row)
-      if (which == Rows::all || first + row == total - 1) rows.push_back(row);
-    OCTAVO_CHECK_OK(visit_rows(rows, first, visit));
+      if (which == Rows::all || first + row == total - 1) step_.rows.push_back(row);
+    model_.forward(
+        {.tokens = tokens.subspan(static_cast<size_t>(first), static_cast<size_t>(count)),
+         .sequences = {&sequence, 1},
+         .logits_rows = step_.rows});
+    OCTAVO_CHECK_OK(visit_rows(step_.rows, first, visit));
     first += count;
     if (events.on_prefill) events.on_prefill(first, total);
   }
   return true;
 }
 
+float* Generator::logits() { return reinterpret_cast<float*>(logits_.data()); }
+
+std::span<const float> Generator::logits_row(size_t i) const {
+  return {reinterpret_cast<const float*>(logits_.data()) +
+              i * static_cast<size_t>(model_.limits().logits_stride),
+          static_cast<size_t>(num_tokens_)};
+}
+
 // Logits of the rows a few at a time; each row is visited with its number plus `offset`.
 Result<void> Generator::visit_rows(std::span<const int> rows, int offset, const RowVisitor& visit) {
   const auto most = static_cast<size_t>(model_.limits().max_logits_rows);
-  const auto stride = static_cast<size_t>(model_.limits().logits_stride);
   for (size_t first = 0; first < rows.size(); first += most) {
     const std::span<const int> some = rows.subspan(first, std::min(most, rows.size() - first));
-    model_.logits(some, logits_.data());
+    model_.logits(some, logits());
     for (size_t i = 0; i < some.size(); ++i)
-      OCTAVO_CHECK_OK(visit(some[i] + offset, std::span(logits_).subspan(
-                                                  i * stride, static_cast<size_t>(num_tokens_))));
+      OCTAVO_CHECK_OK(visit(some[i] + offset, logits_row(i)));
   }
   return {};
 }

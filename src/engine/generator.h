@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "base/thread_pool.h"
 #include "core/sampling_params.h"
 #include "engine/outputs.h"
 #include "engine/sequence.h"
@@ -18,6 +19,7 @@
 #include "kv/block_table.h"
 #include "model/model.h"
 #include "sampling/sampler.h"
+#include "tensor/aligned_buffer.h"
 #include "text/tokenizer.h"
 
 namespace octavo {
@@ -42,6 +44,7 @@ struct GeneratorOptions {
   bool kv_cache = true;  // false: every step recomputes the whole sequence, for comparison
   // Asked before and after each step; an error ends the request. May be empty.
   std::function<Result<void>()> check_weights = {};
+  ThreadPool* pool = nullptr;  // draws for several choices at once; nullptr: one after the other
 };
 
 class Generator {
@@ -74,7 +77,7 @@ class Generator {
   using RowVisitor = std::function<Result<void>(int index, std::span<const float> row)>;
 
   Generator(Model& model, const Tokenizer& tokenizer, GeneratorOptions options,
-            std::unique_ptr<BlockPool> pool);
+            std::unique_ptr<BlockPool> pool, AlignedBuffer logits);
 
   Result<void> check_ids(std::span<const TokenId> ids) const;
   Result<int> tokens_to_generate(const GenerateRequest& request) const;
@@ -86,7 +89,13 @@ class Generator {
   Result<void> check_weights() const;
   Result<void> decode_step(Run& run, std::span<Sequence* const> active);
   Result<void> recompute_step(Run& run, Sequence& choice);
+  Result<void> draw_group(Run& run, std::span<Sequence* const> choices);
   Result<void> draw(Run& run, Sequence& choice, std::span<const float> row);
+  Result<Sample> sample(Sampler& sampler, const Run& run, const Sequence& choice,
+                        std::span<const float> row) const;
+  float* logits();
+  // Row i of them, cut to the tokenizer's size.
+  std::span<const float> logits_row(size_t i) const;
   static void show(const Run& run, const Sequence& choice, std::string_view text);
 
   Result<void> reserve(BlockTable& table, int num_tokens);
@@ -100,8 +109,19 @@ class Generator {
   GeneratorOptions options_;
   std::unique_ptr<BlockPool> pool_;
   int num_tokens_;
-  Sampler sampler_;
-  std::vector<float> logits_;  // [max_logits_rows][logits_stride]
+  std::vector<Sampler> samplers_;  // one per thread
+  std::vector<Result<Sample>> drawn_;
+  AlignedBuffer logits_;  // float [max_logits_rows][logits_stride]
+  struct {                // of the current step; kept for their memory
+    std::vector<TokenId> tokens;
+    std::vector<BatchSequence> sequences;
+    std::vector<int> rows;  // whose logits are wanted
+    void clear() {
+      tokens.clear();
+      sequences.clear();
+      rows.clear();
+    }
+  } step_;
 };
 
 }  // namespace octavo

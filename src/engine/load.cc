@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/cores.h"
 #include "formats/gguf.h"
 #include "formats/gguf_tokenizer.h"
@@ -12,6 +14,13 @@ namespace octavo {
 namespace {
 
 constexpr int kMaxThreads = 1024;
+
+// More threads than cores wait for each other's turns; steps take many times as long.
+void note_threads(LoadedEngine& engine, int asked, int threads) {
+  if (asked > threads)
+    engine.notes.push_back(fmt::format(
+        "--threads {} is more than the cores this process may use; using {}", asked, threads));
+}
 
 Result<ComputeType> compute_type(const std::string& dtype) {
   if (dtype == "auto") return ComputeType::automatic;
@@ -33,7 +42,8 @@ Result<int> thread_count(int asked) {
   if (asked < 0 || asked > kMaxThreads)
     return fail(ErrorCode::invalid_argument,
                 fmt::format("threads is {}; it must be 0 (all cores) to {}", asked, kMaxThreads));
-  return asked == 0 ? available_cores() : asked;
+  const int cores = available_cores();
+  return asked == 0 ? cores : std::min(asked, cores);
 }
 
 Result<TransformerOptions> transformer_options(const EngineOptions& options,
@@ -52,6 +62,7 @@ Result<TransformerOptions> transformer_options(const EngineOptions& options,
                             options.max_num_seqs, config.context_length, BlockPool::kMaxBlocks));
   out.num_blocks = static_cast<int>(blocks);
   out.max_num_batched_tokens = options.max_num_batched_tokens;
+  out.reuse_steps = !options.enforce_eager;
   return out;
 }
 
@@ -86,7 +97,7 @@ std::shared_ptr<const PackCache> open_pack(LoadedEngine& engine, const std::stri
 }
 
 GeneratorOptions generator_options(const EngineOptions& options, const LoadedEngine& engine) {
-  GeneratorOptions out{.kv_cache = options.kv_cache};
+  GeneratorOptions out{.kv_cache = options.kv_cache, .pool = engine.pool.get()};
   if (engine.pack_job) out.check_weights = [job = engine.pack_job.get()] { return job->status(); };
   return out;
 }
@@ -118,6 +129,7 @@ Result<LoadedEngine> load_engine(const EngineOptions& options) {
   OCTAVO_TRY(engine.generator, Generator::create(*engine.model, *engine.tokenizer,
                                                  generator_options(options, engine)));
   engine.isa = ops->isa;
+  note_threads(engine, options.threads, threads);
   return engine;
 }
 

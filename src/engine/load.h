@@ -27,6 +27,7 @@ struct EngineOptions {
   int max_num_batched_tokens = 512;
   int max_num_seqs = 1;  // choices that run at once; blocks for so many whole contexts
   bool kv_cache = true;
+  bool enforce_eager = false;  // no step is recorded for reuse
   std::string pack_folder;  // of pack files (engine/pack_cache.h); empty: none is used or written
   std::function<void(double)> on_progress;  // 0..1 while weights load; may be empty
 };

@@ -25,6 +25,9 @@ Sequence::Sequence(int index, const SamplingParams& params, const Tokenizer& tok
       stream_(params.stop, params.include_stop_str_in_output),
       max_tokens_(max_tokens) {
   output_.index = index;
+  // So that a step allocates nothing but for the text.
+  output_.token_ids.reserve(static_cast<size_t>(max_tokens));
+  table_.make_room(int64_t{table_.num_tokens()} + max_tokens);
 }
 
 std::string Sequence::commit(Sample sample) {

@@ -38,6 +38,12 @@ Result<std::vector<BlockCopy>> BlockTable::reserve(int num_tokens) {
   return copies;
 }
 
+void BlockTable::make_room(int64_t num_tokens) {
+  const auto blocks = static_cast<size_t>(blocks_for(num_tokens, pool_->block_size()));
+  blocks_.reserve(blocks);
+  ids_.reserve(blocks);
+}
+
 BlockTable BlockTable::fork() const {
   BlockTable twin(*pool_);
   for (const BlockRef& block : blocks_) twin.push_back(block.share());

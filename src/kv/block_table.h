@@ -40,6 +40,9 @@ class BlockTable {
   // invalid_argument for fewer tokens than there are (use truncate()).
   Result<std::vector<BlockCopy>> reserve(int num_tokens);
 
+  // Takes the memory that the table itself needs for `num_tokens` positions; blocks are not taken.
+  void make_room(int64_t num_tokens);
+
   // A second sequence with the same positions in the same blocks.
   BlockTable fork() const;
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <stop_token>
 
@@ -21,7 +22,14 @@ struct BatchSequence {
 struct ForwardBatch {
   std::span<const TokenId> tokens;
   std::span<const BatchSequence> sequences;  // in order of first_row, covering all tokens
-  std::stop_token cancel{};                  // looked at between layers
+  // The only rows that logits() may be asked for after this step, ascending; nothing: all. The end
+  // of the last layer is computed for these alone.
+  std::optional<std::span<const int>> logits_rows{};
+  std::stop_token cancel{};  // looked at between layers
+
+  int num_logits_rows() const {
+    return static_cast<int>(logits_rows ? logits_rows->size() : tokens.size());
+  }
 };
 
 }  // namespace octavo

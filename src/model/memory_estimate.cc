@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "base/checked.h"
+#include "base/cores.h"
 #include "kernels/pack.h"
 #include "model/step_buffers.h"
 
@@ -28,9 +29,10 @@ Result<int64_t> loaded_weight_bytes(const GgufFile& file) {
 }
 
 int64_t activation_bytes(const ModelConfig& config, int max_num_batched_tokens) {
-  const int64_t logits = int64_t{max_logits_rows(max_num_batched_tokens)} *
+  const int64_t logits = int64_t{max_logits_rows(config.vocab_size, max_num_batched_tokens)} *
                          logits_stride(config.vocab_size) * int64_t{sizeof(float)};
-  return static_cast<int64_t>(StepBuffers::bytes(step_shape(config, max_num_batched_tokens))) +
+  return static_cast<int64_t>(
+             StepBuffers::bytes(buffer_shape(config, max_num_batched_tokens, available_cores()))) +
          logits;
 }
 

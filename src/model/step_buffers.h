@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "base/result.h"
 #include "kernels/api.h"
@@ -10,42 +11,61 @@
 
 namespace octavo {
 
-struct StepShape {
+// A step of at most this many tokens norms and rounds every row on every thread: cheaper than the
+// barrier that would be needed after sharing the rows out.
+constexpr int kFewRows = 8;
+
+struct BufferShape {
   int64_t tokens;
   int64_t hidden, q_dim, kv_dim, intermediate;  // multiples of 16
   int64_t rope_pairs;
+  int threads;
 };
 
-StepShape step_shape(const ModelConfig& config, int max_num_batched_tokens);
+BufferShape buffer_shape(const ModelConfig& config, int max_num_batched_tokens, int threads);
 
-// Logits of this many rows at most in one call: bounds the caller's buffer, 3 MB for a vocabulary
-// of 50,000.
-constexpr int max_logits_rows(int max_num_batched_tokens) {
-  return max_num_batched_tokens < 16 ? max_num_batched_tokens : 16;
-}
+// Rows about to be multiplied: as floats and, for quantised weights, rounded.
+struct RowBuffers {
+  float* normed = nullptr;  // [rows][hidden]
+  kernels::A8 rounded{};    // of the widest input; cols is set by the user of the moment
+};
+
+// What only one thread uses.
+struct ThreadBuffers {
+  RowBuffers few;             // kFewRows rows
+  float* products = nullptr;  // [product_floats], results on their way into other rows
+  float* heads = nullptr;     // rotated heads of one attention item: queries, then the key
+};
+
+// Logits of this many rows at most in one call.
+int max_logits_rows(int vocab_size, int max_num_batched_tokens);
 // Floats from row to row: whole panels.
 constexpr int logits_stride(int vocab_size) {
   return (vocab_size + kernels::kPanelRows - 1) / kernels::kPanelRows * kernels::kPanelRows;
 }
 
 struct StepBuffers {
-  static size_t bytes(const StepShape& shape);  // that allocate() takes
-  static Result<StepBuffers> allocate(const StepShape& shape);
+  StepBuffers() = default;
+  static size_t bytes(const BufferShape& shape);  // that allocate() takes
+  static Result<StepBuffers> allocate(const BufferShape& shape);
 
-  float* residual = nullptr;   // [tokens][hidden]
-  float* normed = nullptr;     // [tokens][hidden]
-  float* q = nullptr;          // [tokens][q_dim]
-  float* k = nullptr;          // [tokens][kv_dim]
-  float* v = nullptr;          // [tokens][kv_dim]
-  float* attended = nullptr;   // [tokens][q_dim]
-  float* projected = nullptr;  // [tokens][hidden]
-  float* gate = nullptr;       // [tokens][intermediate]
-  float* up = nullptr;         // [tokens][intermediate]
-  float* cosines = nullptr;    // [tokens][rope_pairs]
-  float* sines = nullptr;      // [tokens][rope_pairs]
-  kernels::A8 rounded{};       // of the widest input; cols is set by the user of the moment
+  float* residual = nullptr;  // [tokens][hidden]
+  float* q = nullptr;         // [tokens][q_dim]
+  float* k = nullptr;         // [tokens][kv_dim]
+  float* v = nullptr;         // [tokens][kv_dim]
+  float* attended = nullptr;  // [tokens][q_dim]
+  float* inner = nullptr;     // [tokens][intermediate], silu(gate) * up
+  float* cosines = nullptr;   // [tokens][rope_pairs]
+  float* sines = nullptr;     // [tokens][rope_pairs]
+  RowBuffers many;            // tokens rows, shared by all threads
+
+  std::vector<ThreadBuffers> threads;
+  int64_t product_floats = 0;
 
   AlignedBuffer memory;
+
+ private:
+  explicit StepBuffers(const BufferShape& shape);
 };
 
 }  // namespace octavo

@@ -12,7 +12,11 @@
 #include "model/model.h"
 #include "model/model_config.h"
 #include "model/step_buffers.h"
+#include "model/step_inputs.h"
 #include "model/step_profile.h"
+#include "model/step_program.h"
+#include "model/step_runner.h"
+#include "model/thread_count.h"
 #include "model/weights.h"
 
 namespace octavo {
@@ -29,6 +33,8 @@ struct TransformerOptions {
   int block_size = 32;
   int num_blocks = 0;
   int max_num_batched_tokens = 512;
+  bool reuse_steps = true;   // false: every step is recorded anew
+  bool all_threads = false;  // true: on every step, however small, for tests
 };
 
 class Transformer : public Model {
@@ -50,62 +56,42 @@ class Transformer : public Model {
   const ModelWeights& weights() const { return weights_; }
   const KvLayout& kv_layout() const { return kv_.layout(); }
   bool rounds_activations(const kernels::PanelMatrix& w) const;  // products with it are 8-bit
+  int num_recorded_steps() const { return programs_.num_recorded(); }
 
  private:
   Transformer(ModelConfig config, ModelWeights weights, const kernels::Ops& ops, ThreadPool& pool,
-              ComputeType dtype, KvStorage kv)
+              const TransformerOptions& options, KvStorage kv)
       : config_(std::move(config)),
         weights_(std::move(weights)),
         ops_(ops),
         pool_(pool),
-        dtype_(dtype),
-        kv_(std::move(kv)) {}
+        rounds_(options.dtype == ComputeType::automatic),
+        all_threads_(options.all_threads),
+        kv_(std::move(kv)),
+        programs_(options.reuse_steps) {}
 
-  // A matrix product of a step: y[row][.] = W x[row].
-  struct Product {
-    const Linear* linear;
-    float* y;
-  };
-  void lap(StepPart part) {
-    if (profile_) profile_->lap(part);
+  Result<void> allocate(const TransformerOptions& options);
+  StepRun prepare_run();
+  int threads_of(const StepCost& cost) const {
+    return all_threads_ ? pool_.size() : threads_for(cost, pool_.size());
   }
-  void embed(const ForwardBatch& batch);
-  void plan_positions(const ForwardBatch& batch);
-  void plan_attention(const ForwardBatch& batch);
-  void split_attention();
-  void attend(const kernels::KvLayer& kv, int window);
-  void attention_block(const LayerWeights& layer, const kernels::KvLayer& kv, int window,
-                       int64_t tokens);
-  int window_of(int layer) const {
-    return config_.windows.empty() ? 0 : config_.windows[static_cast<size_t>(layer)];
-  }
-  void ffn_block(const LayerWeights& layer, int64_t tokens);
-  void write_kv(const kernels::KvLayer& kv, int64_t row);
-  void quantize_row(const float* x, int64_t cols, int64_t row);
-  kernels::A8 a8(int64_t cols) const;
-  void multiply(std::initializer_list<Product> products, const float* x, int64_t cols,
-                int64_t tokens);
-  void multiply_panels(const kernels::PanelMatrix& w, int64_t begin, int64_t end, const float* x,
-                       int64_t cols, int64_t tokens, float* y);
+  StepCost cost_of(const ForwardBatch& batch, const StepProgram& program) const;
 
   ModelConfig config_;
   ModelWeights weights_;
   const kernels::Ops& ops_;
   ThreadPool& pool_;
-  ComputeType dtype_;
+  bool rounds_;  // quantised weights are multiplied by rounded activations
+  bool all_threads_;
   KvStorage kv_;
   ModelLimits limits_;
   std::vector<float> frequencies_;  // of the rotary pairs
+  StepCost layers_cost_;            // of one token through all layers, without attention
   StepBuffers buffers_;
+  StepInputs inputs_;
+  StepPrograms programs_;
+  std::vector<int> head_rows_;  // of the residual, for logits()
   StepProfile* profile_ = nullptr;
-
-  // Of the current batch.
-  std::vector<int> position_;    // per row
-  std::vector<int32_t> block_;   // per row: block that its K and V go to
-  std::vector<int32_t> tables_;  // block tables of all sequences, end to end
-  std::vector<kernels::AttentionItem> items_;
-  std::vector<kernels::AttentionItem> part_items_;  // of the same work in parts, or empty
-  std::vector<float> partials_;
 };
 
 }  // namespace octavo

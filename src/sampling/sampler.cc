@@ -75,7 +75,13 @@ class Sampler::Descending {
 };
 
 Sampler::Sampler(int num_tokens)
-    : num_tokens_(num_tokens), generated_count_(static_cast<size_t>(num_tokens), kUnseen) {}
+    : num_tokens_(num_tokens), generated_count_(static_cast<size_t>(num_tokens), kUnseen) {
+  const auto most = static_cast<size_t>(num_tokens);
+  logits_.reserve(most);
+  candidates_.reserve(most);
+  scratch_.reserve(most);
+  seen_.reserve(most);
+}
 
 Result<Sample> Sampler::sample(std::span<const float> logits, const SampleRequest& request) {
   const auto count = static_cast<size_t>(num_tokens_);

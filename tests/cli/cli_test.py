@@ -31,8 +31,8 @@ SMOLLM2 = "smollm2-135m"
 LIMIT_S = 240  # of one run: a hang fails, slowness of the machine does not
 
 ERROR_LINE = re.compile(r"octavo: error: [^\n]+ \[([a-z_]+)\]\n")
-# Said on machines where only the plain path runs; right, but not what these tests look at.
-SLOW_NOTE = re.compile(r"octavo: note: this CPU has no AVX2[^\n]*\n")
+# Said on machines where only the plain path runs, or with few cores; right, but not what these tests look at.
+SLOW_NOTE = re.compile(r"octavo: note: (this CPU has no AVX2|--threads)[^\n]*\n")
 
 
 # The fetched model under a cache folder of the tests' own, so that no pack file of theirs reaches the user's.
@@ -291,12 +291,18 @@ class Generate(Case):
                 "--temperature", "0", "--ignore-eos", "--logprobs", "2")
         expected = self.json(*args)["outputs"]
         for extra in (["--block-size", "16"], ["--block-size", "256"], ["--max-num-batched-tokens", "1"],
-                      ["--max-num-batched-tokens", "7"], ["--threads", "1"], ["--threads", "3"], ["--kv-cache", "off"]):
+                      ["--max-num-batched-tokens", "7"], ["--threads", "1"], ["--threads", "3"], ["--kv-cache", "off"],
+                      ["--enforce-eager"]):
             with self.subTest(extra=extra):
                 self.assertEqual(expected, self.json(*args, *extra)["outputs"])
         for name, value in (("OCTAVO_BLOCK_SIZE", "64"), ("OCTAVO_KV_CACHE", "off")):
             with self.subTest(variable=name):
                 self.assertEqual(expected, self.json(*args, env={name: value})["outputs"])
+
+    def test_more_threads_than_cores_are_not_used_and_that_is_said(self):
+        args = ("generate", TINY, *self.PROMPT, "--max-tokens", "1", "--threads")
+        self.assertIn(b"note: --threads 1024 is more than the cores", octavo(*args, "1024").stderr)
+        self.assertNotIn(b"note: --threads", octavo(*args, "1").stderr)
 
     def test_stop_strings(self):
         args = ("generate", SMOLLM2, *self.PROMPT, "--max-tokens", "24", "--temperature", "0", "--ignore-eos")

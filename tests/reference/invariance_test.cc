@@ -1,5 +1,5 @@
 // I1: a token's logits are the same bits for any chunk size, thread count, block size, neighbours
-// in the batch, and with the cache off.
+// in the batch, with the cache off, and whether steps are recorded or not.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -38,6 +38,12 @@ std::vector<Setting> settings(TestModelOptions base) {
   add("chunk 64", [](auto& o) { o.chunk = 64; });
   add("1 thread", [](auto& o) { o.threads = 1; });
   add("3 threads", [](auto& o) { o.threads = 3; });
+  add("7 threads", [](auto& o) { o.threads = 7; });
+  add("chunk 1, steps recorded anew, 1 thread", [](auto& o) {
+    o.chunk = 1;
+    o.reuse_steps = false;
+    o.threads = 1;
+  });
   add("block 16", [](auto& o) { o.block_size = 16; });
   add("block 256", [](auto& o) { o.block_size = 256; });
   add("no cache", [](auto& o) {
@@ -51,6 +57,54 @@ std::vector<Setting> settings(TestModelOptions base) {
   });
   return out;
 }
+
+// Reads all tokens of some sequences but the last `steps`, then a token of each per step.
+class DecodeBatch {
+ public:
+  DecodeBatch(Transformer& model, const std::vector<std::vector<TokenId>>& tokens, size_t steps)
+      : model_(model), tokens_(tokens), steps_(steps), tables_(tokens.size()) {
+    int next_block = 0;
+    for (size_t i = 0; i < tokens.size(); ++i) {
+      const auto length = static_cast<int64_t>(tokens[i].size());
+      for (int64_t b = 0; b < blocks_for(length, model.limits().block_size); ++b)
+        tables_[i].push_back(BlockId{next_block++});
+      const auto prompt = static_cast<int>(tokens[i].size() - steps);
+      const BatchSequence whole{0, prompt, 0, tables_[i]};
+      model.forward({.tokens = std::span(tokens[i]).first(tokens[i].size() - steps),
+                     .sequences = {&whole, 1},
+                     .logits_rows = std::span<const int>()});
+    }
+    EXPECT_LE(next_block, model.limits().num_blocks);
+  }
+
+  std::vector<std::vector<float>> step() {
+    std::vector<TokenId> tokens;
+    std::vector<BatchSequence> sequences;
+    std::vector<int> rows;
+    for (size_t i = 0; i < tokens_.size(); ++i) {
+      const size_t position = tokens_[i].size() - steps_ + done_;
+      sequences.push_back({static_cast<int>(i), 1, static_cast<int>(position), tables_[i]});
+      tokens.push_back(tokens_[i][position]);
+      rows.push_back(static_cast<int>(i));
+    }
+    ++done_;
+    model_.forward({.tokens = tokens, .sequences = sequences});
+    const auto stride = static_cast<size_t>(model_.limits().logits_stride);
+    std::vector<float> flat(rows.size() * stride);
+    model_.logits(rows, flat.data());
+    std::vector<std::vector<float>> out;
+    for (size_t i = 0; i < rows.size(); ++i)
+      out.emplace_back(flat.begin() + static_cast<long>(i * stride),
+                       flat.begin() + static_cast<long>(i * stride) + model_.limits().vocab_size);
+    return out;
+  }
+
+ private:
+  Transformer& model_;
+  const std::vector<std::vector<TokenId>>& tokens_;
+  size_t steps_, done_ = 0;
+  std::vector<std::vector<BlockId>> tables_;
+};
 
 void expect_same_bits(const std::string& path, TestModelOptions base, size_t count) {
   TestModel model(path, base);
@@ -126,6 +180,60 @@ TEST(Invariance, CompanyInTheBatch) {
                           expected[i].data(), expected[i].size() * sizeof(float)),
               0)
         << "sequence " << i;
+}
+
+// Rows that nobody asks for are dropped in the last layer; the others must not notice.
+TEST(Invariance, LogitsOfSomeRows) {
+  for (const char* type : {"F32", "Q4_0"}) {
+    const std::string path = test_data("tiny/qwen2/qwen2-" + std::string(type) + ".gguf");
+    TestModel model(path, {});
+    const auto tokens = random_tokens(120, model.transformer().limits().vocab_size, 8);
+    const auto expected = model.logits(tokens, positions_of(tokens));
+    const std::vector<std::vector<int>> choices = {
+        {119}, {0}, {3, 4, 50, 119}, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 77, 78}, {100, 101}};
+    for (const int chunk : {120, 64, 7})
+      for (const auto& positions : choices) {
+        TestModel other(path, {.chunk = chunk});
+        const auto actual = other.logits(tokens, positions);
+        ASSERT_EQ(actual.size(), positions.size());
+        for (size_t i = 0; i < positions.size(); ++i)
+          EXPECT_EQ(actual[i], expected[static_cast<size_t>(positions[i])])
+              << "chunk " << chunk << ", position " << positions[i];
+      }
+  }
+}
+
+// Sequences that grow by a token per step, together, at different depths: small batches and large
+// ones, steps that are replayed.
+TEST(Invariance, DecodeBatches) {
+  const std::string path = test_data("tiny/llama-tied/llama-tied-Q4_0.gguf");
+  constexpr size_t kSteps = 12;
+  TestModel alone(path, {.threads = 1, .chunk = 1});
+  const ModelLimits& limits = alone.transformer().limits();
+  for (const size_t count : {size_t{1}, size_t{3}, size_t{11}}) {
+    std::vector<std::vector<TokenId>> tokens;
+    std::vector<std::vector<std::vector<float>>> expected;
+    for (size_t i = 0; i < count; ++i) {
+      const size_t prompt = 3 + 37 * i % 100;
+      tokens.push_back(random_tokens(prompt + kSteps, limits.vocab_size, static_cast<unsigned>(i)));
+      std::vector<int> positions(kSteps);
+      std::iota(positions.begin(), positions.end(), static_cast<int>(prompt));
+      expected.push_back(alone.logits(tokens.back(), positions));
+    }
+    for (const int threads : {1, 2, 5})
+      for (const bool reuse : {true, false}) {
+        TestModel together(path, {.threads = threads, .contexts = 11, .reuse_steps = reuse});
+        DecodeBatch batch(together.transformer(), tokens, kSteps);
+        for (size_t step = 0; step < kSteps; ++step) {
+          const std::vector<std::vector<float>> actual = batch.step();
+          for (size_t i = 0; i < count; ++i)
+            ASSERT_EQ(actual[i], expected[i][step])
+                << count << " sequences, " << threads << " threads, sequence " << i << ", step "
+                << step;
+        }
+        EXPECT_EQ(together.transformer().num_recorded_steps() > 0, reuse);
+      }
+  }
 }
 
 }  // namespace

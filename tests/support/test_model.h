@@ -23,8 +23,10 @@ struct TestModelOptions {
   int threads = 2;
   int block_size = 32;
   int chunk = 512;             // tokens per forward
+  int contexts = 1;            // blocks for so many sequences
   std::vector<int> windows{};  // put on the model's layers
-  bool kv_cache = true;        // false: every chunk is computed together with everything before it
+  bool reuse_steps = true;
+  bool kv_cache = true;  // false: every chunk is computed together with everything before it
 };
 
 class TestModel {
@@ -45,8 +47,10 @@ class TestModel {
         {.dtype = options.dtype,
          .kv_cache_dtype = options.kv_cache_dtype,
          .block_size = options.block_size,
-         .num_blocks = static_cast<int>(blocks_for(context, options.block_size)),
-         .max_num_batched_tokens = largest});
+         .num_blocks = options.contexts * static_cast<int>(blocks_for(context, options.block_size)),
+         .max_num_batched_tokens = largest,
+         .reuse_steps = options.reuse_steps,
+         .all_threads = true});
     EXPECT_TRUE(model) << (model ? "" : model.error().message);
     model_ = std::move(*model);
     // Out of order, so that a position is never by accident where its table says.
@@ -62,11 +66,13 @@ class TestModel {
       const int end = std::min(first + options_.chunk, total);
       const int begin = options_.kv_cache ? first : 0;
       const BatchSequence sequence{0, end - begin, begin, table_};
-      model_->forward({tokens.subspan(static_cast<size_t>(begin), static_cast<size_t>(end - begin)),
-                       {&sequence, 1}});
       std::vector<int> rows;
       for (int position : positions)
         if (position >= first && position < end) rows.push_back(position - begin);
+      model_->forward(
+          {.tokens = tokens.subspan(static_cast<size_t>(begin), static_cast<size_t>(end - begin)),
+           .sequences = {&sequence, 1},
+           .logits_rows = rows});
       append_rows(rows, out);
     }
     return out;

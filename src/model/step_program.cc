@@ -1,0 +1,170 @@
+#include "model/step_program.h"
+
+#include <algorithm>
+
+#include "kernels/api.h"
+
+namespace octavo {
+namespace {
+
+// A program takes some tens of KB. Decode batches and whole chunks repeat; beyond so many shapes
+// they do not.
+constexpr size_t kMaxRecorded = 64;
+
+class Recorder {
+ public:
+  Recorder(const StepModel& model, StepProgram& program)
+      : model_(model), buffers_(model.buffers), program_(program) {}
+
+  void step() {
+    const StepShape& shape = program_.shape;
+    const ModelConfig& c = model_.config;
+    rows_ = shape.tokens;
+    add(Kind::begin, StepPart::plan);
+    barrier();
+    for (layer_ = 0; layer_ < c.num_layers; ++layer_) {
+      const LayerWeights& w = model_.weights.layers[static_cast<size_t>(layer_)];
+      const bool last = layer_ + 1 == c.num_layers;
+      if (last && shape.kept == 0) return only_keys_and_values(w);
+      attention_block(w, last && shape.kept < shape.tokens);
+      ffn_block(w);
+      if (!last) layer_end();
+    }
+  }
+
+ private:
+  using Kind = StepOp::Kind;
+
+  StepOp& add(Kind kind, StepPart part) {
+    StepOp op{.kind = kind, .part = part};
+    op.layer = layer_;
+    op.rows = rows_;
+    op.few = rows_ <= kFewRows;
+    program_.ops.push_back(op);
+    return program_.ops.back();
+  }
+  void barrier() {
+    add(Kind::barrier, StepPart::wait);
+    ++program_.barriers;
+  }
+  void layer_end() {
+    add(Kind::layer_end, StepPart::wait);
+    ++program_.barriers;
+  }
+
+  bool rounds(std::initializer_list<const Linear*> linears) const {
+    return model_.rounds && std::any_of(linears.begin(), linears.end(), [](const Linear* linear) {
+             return info(linear->weight.view().type).quantized;
+           });
+  }
+  void rows_ready() {
+    if (rows_ > kFewRows) barrier();  // rows were shared out
+  }
+  void norm(const std::vector<float>& weight, std::initializer_list<const Linear*> linears) {
+    StepOp& op = add(Kind::norm, StepPart::norm);
+    op.in = buffers_.residual;
+    op.cols = model_.config.hidden_size;
+    op.weight = weight.data();
+    op.rounds = rounds(linears);
+    rows_ready();
+  }
+  void round(const float* in, int64_t cols, const Linear& linear) {
+    if (!rounds({&linear})) return;
+    StepOp& op = add(Kind::round, StepPart::norm);
+    op.in = in;
+    op.cols = cols;
+    op.rounds = true;
+    rows_ready();
+  }
+  StepOp& product(Kind kind, StepPart part, const float* in, int64_t cols,
+                  std::initializer_list<const Linear*> linears) {
+    StepOp& op = add(kind, part);
+    op.in = in;
+    op.cols = cols;
+    op.rounds = rounds(linears);
+    op.num_linears = static_cast<int>(linears.size());
+    std::copy(linears.begin(), linears.end(), op.linears.begin());
+    return op;
+  }
+  void add_to_residual(StepPart part, const float* in, int64_t cols, const Linear& linear) {
+    round(in, cols, linear);
+    product(Kind::multiply_add, part, in, cols, {&linear}).out[0] = buffers_.residual;
+  }
+
+  void place() {
+    add(Kind::place, StepPart::rope_kv);
+    barrier();
+  }
+
+  void attention_block(const LayerWeights& w, bool drops_rows) {
+    const ModelConfig& c = model_.config;
+    norm(w.attention_norm, {&w.q, &w.k, &w.v});
+    product(Kind::multiply, StepPart::qkv, nullptr, c.hidden_size, {&w.q, &w.k, &w.v}).out = {
+        buffers_.q, buffers_.k, buffers_.v};
+    barrier();
+    if (!program_.places_in_attention) place();
+    add(Kind::attend, StepPart::attention);
+    barrier();
+    if (drops_rows) {
+      add(Kind::keep, StepPart::plan);
+      barrier();
+      rows_ = program_.shape.kept;
+    }
+    add_to_residual(StepPart::o, buffers_.attended, int64_t{c.num_heads} * c.head_dim, w.o);
+    barrier();
+  }
+
+  void ffn_block(const LayerWeights& w) {
+    const ModelConfig& c = model_.config;
+    norm(w.ffn_norm, {&w.gate, &w.up});
+    product(Kind::gate_up, StepPart::gate_up, nullptr, c.hidden_size, {&w.gate, &w.up}).out[0] =
+        buffers_.inner;
+    barrier();
+    add_to_residual(StepPart::down, buffers_.inner, c.intermediate_size, w.down);
+  }
+
+  // The end of a chunk of which no logits are wanted.
+  void only_keys_and_values(const LayerWeights& w) {
+    norm(w.attention_norm, {&w.k, &w.v});
+    StepOp& op =
+        product(Kind::multiply, StepPart::qkv, nullptr, model_.config.hidden_size, {&w.k, &w.v});
+    op.out = {buffers_.k, buffers_.v, nullptr};
+    barrier();
+    add(Kind::place, StepPart::rope_kv);
+  }
+
+  const StepModel& model_;
+  const StepBuffers& buffers_;
+  StepProgram& program_;
+  int layer_ = 0;
+  int rows_ = 0;
+};
+
+}  // namespace
+
+void record_step(const StepModel& model, const StepShape& shape, StepProgram& program) {
+  program.shape = shape;
+  program.barriers = 0;
+  program.ops.clear();
+  // One token of a sequence per row, and one item per row and KV head: whoever attends to a row's
+  // position can put it there, too.
+  program.places_in_attention =
+      shape.single_tokens && shape.kept > 0 &&
+      model.config.num_heads / model.config.num_kv_heads <= kernels::kMaxAttentionRows;
+  Recorder(model, program).step();
+}
+
+const StepProgram& StepPrograms::of(const StepModel& model, const StepShape& shape) {
+  for (const StepProgram& program : recorded_)
+    if (program.shape == shape) return program;
+  const bool repeats = shape.single_tokens || shape.tokens % 32 == 0;
+  if (reuse_ && repeats && recorded_.size() < kMaxRecorded) {
+    recorded_.emplace_back();
+    record_step(model, shape, recorded_.back());
+    return recorded_.back();
+  }
+  record_step(model, shape, passing_);
+  return passing_;
+}
+
+}  // namespace octavo

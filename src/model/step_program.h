@@ -1,0 +1,87 @@
+// A step of one shape as a list of operations, which all threads of a team walk through together.
+// Recorded once per shape and then replayed: only StepInputs change.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "model/model_config.h"
+#include "model/step_buffers.h"
+#include "model/step_profile.h"
+#include "model/weights.h"
+
+namespace octavo {
+
+struct StepShape {
+  int tokens = 0;
+  int kept = 0;                // rows that go through the end of the last layer
+  bool single_tokens = false;  // of as many sequences
+
+  bool operator==(const StepShape&) const = default;
+};
+
+struct StepOp {
+  enum class Kind : uint8_t {
+    begin,         // embedding rows and the angles of their positions
+    barrier,       // threads wait for each other
+    layer_end,     // the same, and the step may be cancelled here
+    norm,          // rows of `in`, which are the residual: normed, and rounded for the product
+    round,         // rows of `in`, rounded for the product
+    multiply,      // out = W in + bias, for up to three matrices
+    multiply_add,  // residual += W in
+    gate_up,       // inner = silu(W0 in) * (W1 in)
+    place,         // rotates q and k, stores k and v
+    attend,        // rotates and stores as well, if place did not
+    keep,          // drops the rows that nobody asks for
+  };
+  Kind kind;
+  StepPart part;
+  bool few = false;     // norm, round: every thread does all rows, into its own buffers;
+                        // products read those
+  bool rounds = false;  // the rounded rows are needed
+  int layer = 0;
+  int rows = 0;
+  int64_t cols = 0;               // of `in`
+  const float* in = nullptr;      // products: nullptr: the normed rows
+  const float* weight = nullptr;  // of the norm
+  int num_linears = 0;
+  std::array<const Linear*, 3> linears{};
+  std::array<float*, 3> out{};
+};
+
+struct StepProgram {
+  StepShape shape;
+  int64_t barriers = 0;
+  bool places_in_attention = false;
+  std::vector<StepOp> ops;
+};
+
+// What programs are recorded from.
+struct StepModel {
+  const ModelConfig& config;
+  const ModelWeights& weights;
+  const StepBuffers& buffers;
+  bool rounds;  // quantised weights are multiplied by rounded activations
+};
+
+// Replaces `program`, keeping its memory.
+void record_step(const StepModel& model, const StepShape& shape, StepProgram& program);
+
+// Programs of shapes seen before.
+class StepPrograms {
+ public:
+  // reuse: false records every step anew, for comparison.
+  explicit StepPrograms(bool reuse) : reuse_(reuse) {}
+
+  // Valid until the next call.
+  const StepProgram& of(const StepModel& model, const StepShape& shape);
+  int num_recorded() const { return static_cast<int>(recorded_.size()); }
+
+ private:
+  bool reuse_;
+  std::vector<StepProgram> recorded_;
+  StepProgram passing_;  // of a shape that is not kept
+};
+
+}  // namespace octavo

@@ -1,0 +1,293 @@
+#include "model/step_runner.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+namespace octavo {
+namespace {
+
+constexpr int64_t kRows = kernels::kPanelRows;
+
+// Panels [begin, end) as a matrix of their own.
+kernels::PanelMatrix slice(kernels::PanelMatrix w, int64_t begin, int64_t end) {
+  w.data += begin * static_cast<int64_t>(w.panel_bytes);
+  w.rows = (end - begin) * kRows;
+  return w;
+}
+
+kernels::A8 with_cols(kernels::A8 rounded, int64_t cols) {
+  rounded.cols = cols;
+  return rounded;
+}
+
+}  // namespace
+
+void StepRunner::step(const StepProgram& program) {
+  for (const StepOp& op : program.ops) {
+    if (op.kind == StepOp::Kind::layer_end) {
+      const bool stopped = stopped_at_layer_end();
+      lap(op.part);
+      if (stopped) return;
+      continue;
+    }
+    carry_out(op, program.places_in_attention);
+    lap(op.part);
+  }
+}
+
+void StepRunner::carry_out(const StepOp& op, bool places_in_attention) {
+  switch (op.kind) {
+    case StepOp::Kind::begin:
+      return begin(op.rows);
+    case StepOp::Kind::barrier:
+    case StepOp::Kind::layer_end:
+      return team_.barrier();
+    case StepOp::Kind::norm:
+      return norm(op);
+    case StepOp::Kind::round:
+      return round(op);
+    case StepOp::Kind::multiply:
+      return multiply(op);
+    case StepOp::Kind::multiply_add:
+      return multiply_add(op);
+    case StepOp::Kind::gate_up:
+      return gate_up(op);
+    case StepOp::Kind::place:
+      return place(op);
+    case StepOp::Kind::attend:
+      return attend(op, places_in_attention);
+    case StepOp::Kind::keep:
+      return keep();
+  }
+}
+
+// All threads must decide alike: the first one looks before the barrier, all read what it saw
+// after.
+bool StepRunner::stopped_at_layer_end() {
+  if (team_.index() == 0 && run_.cancel.stop_requested())
+    run_.cancelled.store(true, std::memory_order_relaxed);
+  team_.barrier();
+  return run_.cancelled.load(std::memory_order_relaxed);
+}
+
+void StepRunner::begin(int rows) {
+  const auto [first, last] = team_.range(rows);
+  for (int64_t row = first; row < last; ++row) {
+    embed(row);
+    find_angles(row);
+  }
+}
+
+void StepRunner::embed(int64_t row) {
+  kernels::unpack_row(run_.weights.embedding.view(),
+                      raw(run_.inputs.tokens()[static_cast<size_t>(row)]),
+                      buffers_.residual + row * run_.config.hidden_size);
+}
+
+void StepRunner::find_angles(int64_t row) {
+  const auto pairs = static_cast<int64_t>(run_.frequencies.size());
+  const auto position = static_cast<float>(run_.inputs.places()[static_cast<size_t>(row)].position);
+  for (int64_t i = 0; i < pairs; ++i) {
+    const float angle = position * run_.frequencies[static_cast<size_t>(i)];
+    buffers_.cosines[row * pairs + i] = static_cast<float>(std::cos(double{angle}));
+    buffers_.sines[row * pairs + i] = static_cast<float>(std::sin(double{angle}));
+  }
+}
+
+// Shared out in whole groups of kA8Tokens where there are enough: a group's scales lie in one line.
+template <class Body>
+void StepRunner::for_my_rows(int64_t rows, bool few, const Body& body) {
+  const int64_t unit = rows >= kernels::kA8Tokens * team_.size() ? kernels::kA8Tokens : 1;
+  auto [first, last] = team_.range((rows + unit - 1) / unit);
+  if (few) first = 0, last = rows;
+  const int64_t width = few ? 1 : unit;
+  for (int64_t row = first * width; row < std::min(last * width, rows); ++row) body(row);
+}
+
+void StepRunner::norm(const StepOp& op) {
+  const RowBuffers& out = row_buffers(op.few);
+  const kernels::A8 rounded = with_cols(out.rounded, op.cols);
+  for_my_rows(op.rows, op.few, [&](int64_t row) {
+    float* normed = out.normed + row * op.cols;
+    ops_.rms_norm(op.in + row * op.cols, op.weight, run_.config.rms_eps, op.cols, normed);
+    if (op.rounds) ops_.quantize_a8(normed, rounded, row);
+  });
+}
+
+void StepRunner::round(const StepOp& op) {
+  const kernels::A8 rounded = with_cols(row_buffers(op.few).rounded, op.cols);
+  for_my_rows(op.rows, op.few,
+              [&](int64_t row) { ops_.quantize_a8(op.in + row * op.cols, rounded, row); });
+}
+
+// All panels of w times the op's rows. y: of w's first row
+void StepRunner::multiply_panels(const kernels::PanelMatrix& w, const StepOp& op, float* y,
+                                 int64_t y_stride) {
+  const RowBuffers& rows = row_buffers(op.few);
+  if (run_.rounds && info(w.type).quantized)
+    ops_.matmul_a8(w, 0, w.panels(), with_cols(rows.rounded, op.cols), op.rows, y, y_stride);
+  else
+    ops_.matmul_f32(w, 0, w.panels(), op.in ? op.in : rows.normed, op.cols, op.rows, y, y_stride);
+}
+
+// The panels of all products are one range, shared out once.
+void StepRunner::multiply(const StepOp& op) {
+  const std::span linears(op.linears.data(), static_cast<size_t>(op.num_linears));
+  int64_t total = 0;
+  for (const Linear* linear : linears) total += linear->weight.view().panels();
+  team_.share(total, [&](int64_t begin, int64_t end) {
+    int64_t first = 0;  // panel of the current matrix
+    for (size_t i = 0; i < linears.size(); ++i) {
+      const kernels::PanelMatrix w = linears[i]->weight.view();
+      const int64_t from = std::max(begin - first, int64_t{0}),
+                    to = std::min(end - first, w.panels());
+      first += w.panels();
+      if (from >= to) continue;
+      const int64_t stride = w.panels() * kRows;
+      float* y = op.out[i] + from * kRows;
+      multiply_panels(slice(w, from, to), op, y, stride);
+      if (linears[i]->bias.empty()) continue;
+      for (int64_t row = 0; row < op.rows; ++row)
+        ops_.add(y + row * stride, linears[i]->bias.data() + from * kRows, (to - from) * kRows);
+    }
+  });
+}
+
+// The products of some panels go to the thread's own memory and from there into the residual.
+void StepRunner::multiply_add(const StepOp& op) {
+  const kernels::PanelMatrix w = op.linears[0]->weight.view();
+  const int64_t stride = w.panels() * kRows;
+  const int64_t most = std::max<int64_t>(1, buffers_.product_floats / (op.rows * kRows));
+  team_.share(w.panels(), [&](int64_t begin, int64_t end) {
+    for (int64_t from = begin; from < end; from += most) {
+      const int64_t to = std::min(from + most, end), width = (to - from) * kRows;
+      multiply_panels(slice(w, from, to), op, mine_.products, width);
+      for (int64_t row = 0; row < op.rows; ++row)
+        ops_.add(op.out[0] + row * stride + from * kRows, mine_.products + row * width, width);
+    }
+  });
+}
+
+void StepRunner::gate_up(const StepOp& op) {
+  const kernels::PanelMatrix gate = op.linears[0]->weight.view();
+  const kernels::PanelMatrix up = op.linears[1]->weight.view();
+  const int64_t stride = gate.panels() * kRows;
+  const int64_t most = std::max<int64_t>(1, buffers_.product_floats / (2 * op.rows * kRows));
+  team_.share(gate.panels(), [&](int64_t begin, int64_t end) {
+    for (int64_t from = begin; from < end; from += most) {
+      const int64_t to = std::min(from + most, end), width = (to - from) * kRows;
+      float* gates = mine_.products;
+      float* ups = mine_.products + op.rows * width;
+      multiply_panels(slice(gate, from, to), op, gates, width);
+      multiply_panels(slice(up, from, to), op, ups, width);
+      lap(StepPart::gate_up);
+      for (int64_t row = 0; row < op.rows; ++row)
+        ops_.silu_mul(gates + row * width, ups + row * width, width,
+                      op.out[0] + row * stride + from * kRows);
+      lap(StepPart::activation);
+    }
+  });
+}
+
+void StepRunner::rope(float* x, int heads, int64_t row) const {
+  const ModelConfig& c = run_.config;
+  const int pairs = c.rope.dims / 2;
+  ops_.rope(x, heads, c.head_dim, pairs, c.architecture->rope_interleaved,
+            buffers_.cosines + row * pairs, buffers_.sines + row * pairs);
+}
+
+void StepRunner::place(const StepOp& op) {
+  const ModelConfig& c = run_.config;
+  const kernels::KvLayer kv = run_.kv.layer(op.layer);
+  const auto [first, last] = team_.range(op.rows);
+  for (int64_t row = first; row < last; ++row) {
+    float* k = buffers_.k + row * c.num_kv_heads * c.head_dim;
+    const float* v = buffers_.v + row * c.num_kv_heads * c.head_dim;
+    rope(buffers_.q + row * c.num_heads * c.head_dim, c.num_heads, row);
+    rope(k, c.num_kv_heads, row);
+    const RowPlace place = run_.inputs.places()[static_cast<size_t>(row)];
+    for (int head = 0; head < c.num_kv_heads; ++head)
+      ops_.store_kv(kv, place.block, head, place.position % kv.block_size, k + head * c.head_dim,
+                    v + head * c.head_dim);
+  }
+}
+
+void StepRunner::attend(const StepOp& op, bool places) {
+  const kernels::KvLayer kv = run_.kv.layer(op.layer);
+  const std::vector<int>& windows = run_.config.windows;
+  const int window = windows.empty() ? 0 : windows[static_cast<size_t>(op.layer)];
+  team_.each(run_.inputs.num_units(),
+             [&](int64_t i) { attend_unit(run_.inputs.unit(i), kv, window, places); });
+}
+
+void StepRunner::attend_unit(const StepInputs::Unit& unit, const kernels::KvLayer& kv, int window,
+                             bool places) {
+  if (!unit.work) return;
+  kernels::AttentionItem item = unit.work->item;
+  item.kv = &kv;
+  item.window = window;
+  item.part = unit.part;
+  const bool whole = unit.part == kernels::kAllParts;
+  // The part that holds the row's own position stores it; no other reads there.
+  if (places) place_heads(*unit.work, item, whole || unit.part + 1 == unit.work->parts);
+  ops_.attention(item);
+  if (!whole && run_.inputs.was_last_part(*unit.work)) ops_.merge_attention(item);
+}
+
+// Rotated copies: other threads may read the same heads.
+void StepRunner::place_heads(const AttentionWork& work, kernels::AttentionItem& item, bool stores) {
+  const int head_dim = run_.config.head_dim;
+  float* q = mine_.heads;
+  std::memcpy(q, item.q, static_cast<size_t>(item.group * head_dim) * sizeof(float));
+  rope(q, item.group, work.row);
+  item.q = q;
+  if (!stores) return;
+  float* k = mine_.heads + kernels::kMaxAttentionRows * kernels::kMaxHeadDim;
+  const int64_t offset = (int64_t{work.row} * run_.config.num_kv_heads + item.kv_head) * head_dim;
+  std::memcpy(k, buffers_.k + offset, static_cast<size_t>(head_dim) * sizeof(float));
+  rope(k, 1, work.row);
+  const RowPlace place = run_.inputs.places()[static_cast<size_t>(work.row)];
+  ops_.store_kv(*item.kv, place.block, item.kv_head, place.position % item.kv->block_size, k,
+                buffers_.v + offset);
+}
+
+// The kept rows move to the front, by one thread: a row may move to where another one was.
+void StepRunner::keep() {
+  if (team_.index() != 0) return;
+  const int64_t hidden = run_.config.hidden_size;
+  const int64_t q_dim = int64_t{run_.config.num_heads} * run_.config.head_dim;
+  const std::span<const int> rows = run_.inputs.kept_rows();
+  for (int64_t to = 0; to < std::ssize(rows); ++to) {
+    const int64_t from = rows[static_cast<size_t>(to)];
+    if (from == to) continue;
+    std::copy_n(buffers_.residual + from * hidden, hidden, buffers_.residual + to * hidden);
+    std::copy_n(buffers_.attended + from * q_dim, q_dim, buffers_.attended + to * q_dim);
+  }
+}
+
+void StepRunner::head(std::span<const int> rows, float* out) {
+  const kernels::PanelMatrix w = run_.weights.output_head().view();
+  const int64_t hidden = run_.config.hidden_size;
+  StepOp op{.kind = StepOp::Kind::multiply, .part = StepPart::head};
+  op.rows = static_cast<int>(rows.size());
+  op.few = op.rows <= kFewRows;
+  op.cols = hidden;
+  const RowBuffers& to = row_buffers(op.few);
+  for_my_rows(op.rows, op.few, [&](int64_t i) {
+    float* normed = to.normed + i * hidden;
+    ops_.rms_norm(buffers_.residual + rows[static_cast<size_t>(i)] * hidden,
+                  run_.weights.final_norm.data(), run_.config.rms_eps, hidden, normed);
+    if (run_.rounds && info(w.type).quantized)
+      ops_.quantize_a8(normed, with_cols(to.rounded, hidden), i);
+  });
+  lap(StepPart::head);
+  if (!op.few) team_.barrier();
+  lap(StepPart::wait);
+  team_.share(w.panels(), [&](int64_t begin, int64_t end) {
+    multiply_panels(slice(w, begin, end), op, out + begin * kRows, w.panels() * kRows);
+  });
+  lap(StepPart::head);
+}
+
+}  // namespace octavo

@@ -1,0 +1,126 @@
+// A decode step allocates nothing once it has been seen: memory is taken when an engine starts,
+// when a request starts and at the first step of a shape.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <new>
+
+#include "kv/block_pool.h"
+#include "kv/block_table.h"
+#include "sampling/sampler.h"
+#include "support/paths.h"
+#include "support/test_model.h"
+
+namespace {
+
+std::atomic<int64_t> allocations{0};
+
+void* counted(size_t bytes, size_t alignment = alignof(std::max_align_t)) {
+  ++allocations;
+  void* memory = std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
+  if (!memory) throw std::bad_alloc();
+  return memory;
+}
+
+}  // namespace
+
+void* operator new(size_t bytes) { return counted(bytes); }
+void* operator new[](size_t bytes) { return counted(bytes); }
+void* operator new(size_t bytes, std::align_val_t alignment) {
+  return counted(bytes, static_cast<size_t>(alignment));
+}
+void* operator new[](size_t bytes, std::align_val_t alignment) {
+  return counted(bytes, static_cast<size_t>(alignment));
+}
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete[](void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, size_t) noexcept { std::free(memory); }
+void operator delete[](void* memory, size_t) noexcept { std::free(memory); }
+void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
+void operator delete[](void* memory, std::align_val_t) noexcept { std::free(memory); }
+void operator delete(void* memory, size_t, std::align_val_t) noexcept { std::free(memory); }
+void operator delete[](void* memory, size_t, std::align_val_t) noexcept { std::free(memory); }
+
+namespace octavo {
+namespace {
+
+using namespace testing;
+
+// Sequences that draw their next tokens themselves, as the engine does it.
+class Decoding {
+ public:
+  Decoding(Transformer& model, BlockPool& pool, size_t count, int room)
+      : model_(model),
+        sampler_(model.limits().vocab_size),
+        logits_(count * static_cast<size_t>(model.limits().logits_stride)) {
+    params_.temperature = 1;
+    params_.top_k = 20;
+    params_.repetition_penalty = 1.1;
+    tokens_.reserve(count);
+    sequences_.reserve(count);
+    for (size_t i = 0; i < count; ++i) {
+      tables_.emplace_back(pool);
+      tables_.back().make_room(room);
+      answers_.emplace_back();
+      answers_.back().reserve(static_cast<size_t>(room));
+      answers_.back().push_back(TokenId{static_cast<int>(i) + 1});
+      rows_.push_back(static_cast<int>(i));
+    }
+  }
+
+  void step() {
+    tokens_.clear();
+    sequences_.clear();
+    for (size_t i = 0; i < tables_.size(); ++i) {
+      const auto position = static_cast<int>(answers_[i].size()) - 1;
+      ASSERT_TRUE(tables_[i].reserve(position + 1));
+      tokens_.push_back(answers_[i].back());
+      sequences_.push_back({static_cast<int>(i), 1, position, tables_[i].block_ids()});
+    }
+    model_.forward({.tokens = tokens_, .sequences = sequences_, .logits_rows = rows_});
+    model_.logits(rows_, logits_.data());
+    for (size_t i = 0; i < tables_.size(); ++i) draw(i);
+  }
+
+ private:
+  void draw(size_t i) {
+    const SampleRequest request{.params = params_,
+                                .seed = 7,
+                                .choice = static_cast<uint32_t>(i),
+                                .history = {{}, answers_[i]},
+                                .eog = {}};
+    const auto stride = static_cast<size_t>(model_.limits().logits_stride);
+    const auto sample = sampler_.sample(std::span(logits_).subspan(i * stride, stride), request);
+    ASSERT_TRUE(sample);
+    answers_[i].push_back(sample->token);
+  }
+
+  Transformer& model_;
+  Sampler sampler_;
+  SamplingParams params_;
+  std::vector<BlockTable> tables_;
+  std::vector<std::vector<TokenId>> answers_;
+  std::vector<TokenId> tokens_;
+  std::vector<BatchSequence> sequences_;
+  std::vector<int> rows_;
+  std::vector<float> logits_;
+};
+
+TEST(SteadyState, StepsAllocateNothing) {
+  for (const bool reuse : {true, false})
+    for (const size_t count : {size_t{1}, size_t{8}}) {
+      TestModel model(test_data("tiny/llama-rope3/llama-rope3-Q4_0.gguf"),
+                      {.block_size = 16, .contexts = 8, .reuse_steps = reuse});
+      const auto pool = *BlockPool::create(model.transformer().limits().num_blocks, 16);
+      const int steps = 200;  // over many blocks
+      Decoding decoding(model.transformer(), *pool, count, steps + 1);
+      decoding.step();
+      const int64_t before = allocations;
+      for (int i = 1; i < steps; ++i) decoding.step();
+      EXPECT_EQ(allocations - before, 0) << count << " sequences, reuse " << reuse;
+    }
+}
+
+}  // namespace
+}  // namespace octavo
