@@ -26,7 +26,8 @@ class Team {
   int index() const { return index_; }  // 0: the thread that called run()
   int size() const { return size_; }
 
-  // Returns when all threads of the team have come here; what they wrote before is then seen by all.
+  // Returns when all threads of the team have come here; what they wrote before is then seen by
+  // all.
   void barrier();
 
   // This thread's one range of [0, count): the same for equal arguments.
