@@ -39,8 +39,10 @@ class Team {
   // each thread, the rest in small pieces for whoever comes first, because a core may be taken away
   // for a while. Once between two barriers, share() or each(); all threads of the team call it with
   // the same count.
+  // ranges: all of it in one range for each thread, for work whose speed is that of one long read.
+  enum class Sharing { balanced, ranges };
   template <class Body>
-  void share(int64_t count, const Body& body);
+  void share(int64_t count, const Body& body, Sharing sharing = Sharing::balanced);
 
   // Calls body(i) for 0 <= i < count, each on whichever thread is free.
   template <class Body>
@@ -120,12 +122,13 @@ inline void Team::barrier() {
 }
 
 template <class Body>
-void Team::share(int64_t count, const Body& body) {
-  const int64_t fixed = size_ == 1 ? count : count - count / 4;
+void Team::share(int64_t count, const Body& body, Sharing sharing) {
+  const bool in_ranges = size_ == 1 || sharing == Sharing::ranges;
+  const int64_t fixed = in_ranges ? count : count - count / 4;
   const auto [first, last] = range(fixed);
   if (first < last) body(first, last);
-  if (fixed == count) return;
-  const int64_t grain = std::max<int64_t>(1, (count - fixed) / (4 * size_));
+  if (in_ranges) return;
+  const int64_t grain = std::max<int64_t>(2, (count - fixed) / (4 * size_));
   for (;;) {
     const int64_t begin = fixed + pool_.next_.fetch_add(grain, std::memory_order_relaxed);
     if (begin >= count) return;

@@ -121,14 +121,22 @@ void StepRunner::round(const StepOp& op) {
               [&](int64_t row) { ops_.quantize_a8(op.in + row * op.cols, rounded, row); });
 }
 
+// With so few rows the time goes into reading panels, each fetched while the one before is
+// multiplied.
+constexpr int kReadingRows = 32;
+Team::Sharing sharing_of(const StepOp& op) {
+  return op.rows <= kReadingRows ? Team::Sharing::ranges : Team::Sharing::balanced;
+}
+
 // All panels of w times the op's rows. y: of w's first row
 void StepRunner::multiply_panels(const kernels::PanelMatrix& w, const StepOp& op, float* y,
                                  int64_t y_stride) {
   const RowBuffers& rows = row_buffers(op.few);
   if (run_.rounds && info(w.type).quantized)
-    ops_.matmul_a8(w, 0, w.panels(), with_cols(rows.rounded, op.cols), op.rows, y, y_stride);
-  else
-    ops_.matmul_f32(w, 0, w.panels(), op.in ? op.in : rows.normed, op.cols, op.rows, y, y_stride);
+    return ops_.matmul_a8(w, 0, w.panels(), with_cols(rows.rounded, op.cols), op.rows, y, y_stride);
+  const bool in_bf16 = run_.rounds && w.type == DType::bf16 && ops_.matmul_bf16;
+  const auto product = in_bf16 ? ops_.matmul_bf16 : ops_.matmul_f32;
+  product(w, 0, w.panels(), op.in ? op.in : rows.normed, op.cols, op.rows, y, y_stride);
 }
 
 // The panels of all products are one range, shared out once.
@@ -136,22 +144,25 @@ void StepRunner::multiply(const StepOp& op) {
   const std::span linears(op.linears.data(), static_cast<size_t>(op.num_linears));
   int64_t total = 0;
   for (const Linear* linear : linears) total += linear->weight.view().panels();
-  team_.share(total, [&](int64_t begin, int64_t end) {
-    int64_t first = 0;  // panel of the current matrix
-    for (size_t i = 0; i < linears.size(); ++i) {
-      const kernels::PanelMatrix w = linears[i]->weight.view();
-      const int64_t from = std::max(begin - first, int64_t{0}),
-                    to = std::min(end - first, w.panels());
-      first += w.panels();
-      if (from >= to) continue;
-      const int64_t stride = w.panels() * kRows;
-      float* y = op.out[i] + from * kRows;
-      multiply_panels(slice(w, from, to), op, y, stride);
-      if (linears[i]->bias.empty()) continue;
-      for (int64_t row = 0; row < op.rows; ++row)
-        ops_.add(y + row * stride, linears[i]->bias.data() + from * kRows, (to - from) * kRows);
-    }
-  });
+  team_.share(
+      total,
+      [&](int64_t begin, int64_t end) {
+        int64_t first = 0;  // panel of the current matrix
+        for (size_t i = 0; i < linears.size(); ++i) {
+          const kernels::PanelMatrix w = linears[i]->weight.view();
+          const int64_t from = std::max(begin - first, int64_t{0}),
+                        to = std::min(end - first, w.panels());
+          first += w.panels();
+          if (from >= to) continue;
+          const int64_t stride = w.panels() * kRows;
+          float* y = op.out[i] + from * kRows;
+          multiply_panels(slice(w, from, to), op, y, stride);
+          if (linears[i]->bias.empty()) continue;
+          for (int64_t row = 0; row < op.rows; ++row)
+            ops_.add(y + row * stride, linears[i]->bias.data() + from * kRows, (to - from) * kRows);
+        }
+      },
+      sharing_of(op));
 }
 
 // The products of some panels go to the thread's own memory and from there into the residual.
@@ -159,14 +170,17 @@ void StepRunner::multiply_add(const StepOp& op) {
   const kernels::PanelMatrix w = op.linears[0]->weight.view();
   const int64_t stride = w.panels() * kRows;
   const int64_t most = std::max<int64_t>(1, buffers_.product_floats / (op.rows * kRows));
-  team_.share(w.panels(), [&](int64_t begin, int64_t end) {
-    for (int64_t from = begin; from < end; from += most) {
-      const int64_t to = std::min(from + most, end), width = (to - from) * kRows;
-      multiply_panels(slice(w, from, to), op, mine_.products, width);
-      for (int64_t row = 0; row < op.rows; ++row)
-        ops_.add(op.out[0] + row * stride + from * kRows, mine_.products + row * width, width);
-    }
-  });
+  team_.share(
+      w.panels(),
+      [&](int64_t begin, int64_t end) {
+        for (int64_t from = begin; from < end; from += most) {
+          const int64_t to = std::min(from + most, end), width = (to - from) * kRows;
+          multiply_panels(slice(w, from, to), op, mine_.products, width);
+          for (int64_t row = 0; row < op.rows; ++row)
+            ops_.add(op.out[0] + row * stride + from * kRows, mine_.products + row * width, width);
+        }
+      },
+      sharing_of(op));
 }
 
 void StepRunner::gate_up(const StepOp& op) {
@@ -174,20 +188,23 @@ void StepRunner::gate_up(const StepOp& op) {
   const kernels::PanelMatrix up = op.linears[1]->weight.view();
   const int64_t stride = gate.panels() * kRows;
   const int64_t most = std::max<int64_t>(1, buffers_.product_floats / (2 * op.rows * kRows));
-  team_.share(gate.panels(), [&](int64_t begin, int64_t end) {
-    for (int64_t from = begin; from < end; from += most) {
-      const int64_t to = std::min(from + most, end), width = (to - from) * kRows;
-      float* gates = mine_.products;
-      float* ups = mine_.products + op.rows * width;
-      multiply_panels(slice(gate, from, to), op, gates, width);
-      multiply_panels(slice(up, from, to), op, ups, width);
-      lap(StepPart::gate_up);
-      for (int64_t row = 0; row < op.rows; ++row)
-        ops_.silu_mul(gates + row * width, ups + row * width, width,
-                      op.out[0] + row * stride + from * kRows);
-      lap(StepPart::activation);
-    }
-  });
+  team_.share(
+      gate.panels(),
+      [&](int64_t begin, int64_t end) {
+        for (int64_t from = begin; from < end; from += most) {
+          const int64_t to = std::min(from + most, end), width = (to - from) * kRows;
+          float* gates = mine_.products;
+          float* ups = mine_.products + op.rows * width;
+          multiply_panels(slice(gate, from, to), op, gates, width);
+          multiply_panels(slice(up, from, to), op, ups, width);
+          lap(StepPart::gate_up);
+          for (int64_t row = 0; row < op.rows; ++row)
+            ops_.silu_mul(gates + row * width, ups + row * width, width,
+                          op.out[0] + row * stride + from * kRows);
+          lap(StepPart::activation);
+        }
+      },
+      sharing_of(op));
 }
 
 void StepRunner::rope(float* x, int heads, int64_t row) const {
@@ -284,9 +301,12 @@ void StepRunner::head(std::span<const int> rows, float* out) {
   lap(StepPart::head);
   if (!op.few) team_.barrier();
   lap(StepPart::wait);
-  team_.share(w.panels(), [&](int64_t begin, int64_t end) {
-    multiply_panels(slice(w, begin, end), op, out + begin * kRows, w.panels() * kRows);
-  });
+  team_.share(
+      w.panels(),
+      [&](int64_t begin, int64_t end) {
+        multiply_panels(slice(w, begin, end), op, out + begin * kRows, w.panels() * kRows);
+      },
+      sharing_of(op));
   lap(StepPart::head);
 }
 
