@@ -13,14 +13,38 @@ constexpr float kLargest = std::numeric_limits<float>::max();
 
 bool is_number_or_minus_infinity(float x) { return x <= kLargest; }  // false for NaN
 
+// So many entries side by side, which the compiler turns into vector instructions.
+constexpr size_t kLanes = 16;
+
+float largest_of(std::span<const float> logits) {
+  float lanes[kLanes];
+  std::fill_n(lanes, kLanes, -std::numeric_limits<float>::infinity());
+  size_t i = 0;
+  for (; i + kLanes <= logits.size(); i += kLanes)
+    for (size_t lane = 0; lane < kLanes; ++lane)
+      lanes[lane] = logits[i + lane] > lanes[lane] ? logits[i + lane] : lanes[lane];
+  float largest = *std::max_element(lanes, lanes + kLanes);
+  for (; i < logits.size(); ++i) largest = std::max(largest, logits[i]);
+  return largest;
+}
+
 }  // namespace
 
 Result<void> check_finite(std::span<const float> logits) {
-  bool any_number = false, all_allowed = true;
-  for (float x : logits) {
-    all_allowed &= is_number_or_minus_infinity(x);
-    any_number |= x >= -kLargest;
+  int forbidden[kLanes] = {}, numbers[kLanes] = {};
+  size_t i = 0;
+  for (; i + kLanes <= logits.size(); i += kLanes)
+    for (size_t lane = 0; lane < kLanes; ++lane) {
+      forbidden[lane] |= !is_number_or_minus_infinity(logits[i + lane]);
+      numbers[lane] |= logits[i + lane] >= -kLargest;
+    }
+  for (size_t lane = 0; i < logits.size(); ++i, ++lane) {
+    forbidden[lane] |= !is_number_or_minus_infinity(logits[i]);
+    numbers[lane] |= logits[i] >= -kLargest;
   }
+  const auto is_set = [](int flag) { return flag != 0; };
+  const bool all_allowed = std::none_of(forbidden, forbidden + kLanes, is_set);
+  const bool any_number = std::any_of(numbers, numbers + kLanes, is_set);
   if (all_allowed && any_number) return {};
   if (all_allowed)
     return fail(ErrorCode::numeric_error,
@@ -32,12 +56,12 @@ Result<void> check_finite(std::span<const float> logits) {
 }
 
 TokenId argmax(std::span<const float> logits) {
-  const auto best = std::max_element(logits.begin(), logits.end());
+  const auto best = std::find(logits.begin(), logits.end(), largest_of(logits));
   return TokenId{static_cast<int32_t>(best - logits.begin())};
 }
 
 double log_sum_exp(std::span<const float> logits) {
-  const double largest = *std::max_element(logits.begin(), logits.end());
+  const double largest = largest_of(logits);
   double sum = 0;
   for (float x : logits) sum += std::exp(x - largest);
   return largest + std::log(sum);
