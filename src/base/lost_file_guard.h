@@ -3,7 +3,7 @@
 // message that names the file, and an exit code.
 //
 // A signal handler can reach nothing but globals: the list of mapped ranges is one for the process
-// (docs/adr/0005-pack-file.md).
+// (docs/adr/0004-pack-file.md).
 #pragma once
 
 #include <cstddef>

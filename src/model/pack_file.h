@@ -6,7 +6,7 @@
 //   panels    of each matrix, from a multiple of 4096 bytes on
 //
 // A pack is used only for the very file, and the very layout of panels, that it was made from:
-// pack_key() says which. docs/adr/0005-pack-file.md has the reasons.
+// pack_key() says which. docs/adr/0004-pack-file.md has the reasons.
 #pragma once
 
 #include <cstdint>
