@@ -4,9 +4,12 @@
 // Each output is one chain of float additions, in the order that kChunk (api.h) states, whatever
 // the tile (I1).
 
-constexpr int kDotTokens = 4;    // at most so many for dot_panel
+constexpr int kDotTokens = 4;    // at most so many for dot_panel,
+constexpr int kDotChunks = 128;  // and of so many chunks: 98304 inputs
 constexpr int kSlab = 256;       // tokens whose activations of one chunk (2 x 196 KB) fit L2,
 constexpr int kSlabPanels = 16;  // beside the results of so many panels (262 KB)
+
+inline int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
 constexpr int log2_of(int power) {
   int log = 0;
@@ -43,7 +46,8 @@ struct PackedChunk {
     const int64_t ahead = panels_ahead * panel_bytes;
     const uint8_t* codes = p.codes + ahead + b * kLayout<T>.code_bytes;
     for (int i = 0; i < kLayout<T>.code_bytes; i += 64) __builtin_prefetch(codes + i);
-    __builtin_prefetch(p.sub + ahead + b * kLayout<T>.sub_bytes);
+    if (b * kLayout<T>.sub_bytes % 64 == 0)
+      __builtin_prefetch(p.sub + ahead + b * kLayout<T>.sub_bytes);
   }
   inline void fetch_ahead(int64_t b) const { fetch(b, 1); }
 };
@@ -182,14 +186,13 @@ struct WideList {
   uint8_t entries[kChunk * kA8Tokens];
 };
 
-inline void list_wide(const A8& x, int64_t i, int64_t blocks, int first_token, int tokens,
-                      WideList& list) {
+inline void list_wide(const A8& x, int64_t i, int64_t blocks, int tokens, WideList& list) {
   list.count = 0;
   for (int64_t b = 0; b < blocks; ++b, i += kA8Tokens) {
     uint64_t wide;
     __builtin_memcpy(&wide, x.wide + i, 8);
     if (wide == 0) continue;
-    for (int m = first_token; m < first_token + tokens; ++m) {
+    for (int m = 0; m < tokens; ++m) {
       list.entries[list.count] = static_cast<uint8_t>(8 * b + m);
       list.count += x.wide[i + m];
     }
@@ -216,28 +219,24 @@ inline int64_t group_index(const A8& x, int64_t t, int64_t block) {
   return (t / kA8Tokens * (x.cols / kBlock) + block) * kA8Tokens;
 }
 
-// One panel times tokens [t, t + tokens), which lie in one group of kA8Tokens; tokens <= M.
+// One panel times the first tokens, at most M of them. wide: of each chunk.
 template <DType T, int M>
-void dot_panel(const uint8_t* panel, int64_t panel_bytes, const A8& x, int64_t t, int tokens,
-               float* y, int64_t y_stride) {
+void dot_panel(const uint8_t* panel, int64_t panel_bytes, const A8& x, const WideList* wide,
+               int64_t tokens, float* y, int64_t y_stride) {
   const int64_t blocks = x.cols / kBlock;
-  const auto first_token = static_cast<int>(t % kA8Tokens);
   Vf acc[M];
   for (int m = 0; m < M; ++m) acc[m] = vzero();
-  for (int64_t begin = 0; begin < blocks; begin += kChunk) {
-    const int64_t count = blocks - begin < kChunk ? blocks - begin : kChunk;
+  for (int64_t begin = 0; begin < blocks; begin += kChunk, ++wide) {
     const PackedChunk<T> w{PanelPointers<T>(panel, blocks, begin), panel_bytes};
-    const int64_t i = group_index(x, t, begin);
-    add_high<PackedChunk<T>, M>(w, x, i + first_token, count, acc);
-    WideList list;
-    list_wide(x, i, count, first_token, tokens, list);
-    if (list.count == 0) continue;
+    const int64_t i = group_index(x, 0, begin);
+    add_high<PackedChunk<T>, M>(w, x, i, least(blocks - begin, kChunk), acc);
+    if (wide->count == 0) continue;
     float sums[1][kA8Tokens][kPanelRows];
-    for (int m = 0; m < M; ++m) vstore(sums[0][(first_token + m) % kA8Tokens], acc[m]);
-    add_low(w, x, i, list, sums);
-    for (int m = 0; m < M; ++m) acc[m] = vload(sums[0][(first_token + m) % kA8Tokens]);
+    for (int m = 0; m < M; ++m) vstore(sums[0][m], acc[m]);
+    add_low(w, x, i, *wide, sums);
+    for (int m = 0; m < M; ++m) acc[m] = vload(sums[0][m]);
   }
-  for (int m = 0; m < tokens; ++m) vstore(y + m * y_stride, acc[m]);
+  for (int64_t m = 0; m < tokens; ++m) vstore(y + m * y_stride, acc[m]);
 }
 
 // What some tokens are multiplied with in one go.
@@ -249,13 +248,11 @@ struct SlabOfTokens {
   int64_t y_stride;
   WideList wide[kSlab / kA8Tokens];  // of each group
 
-  int64_t in_group(int64_t g) const {
-    return tokens - g < kA8Tokens ? tokens - g : int64_t{kA8Tokens};
-  }
+  int64_t in_group(int64_t g) const { return least(tokens - g, kA8Tokens); }
   int64_t index(int64_t g) const { return group_index(x, t + g, first_block); }
   void list_wide_blocks() {
     for (int64_t g = 0; g < tokens; g += kA8Tokens)
-      list_wide(x, index(g), blocks, 0, static_cast<int>(in_group(g)), wide[g / kA8Tokens]);
+      list_wide(x, index(g), blocks, static_cast<int>(in_group(g)), wide[g / kA8Tokens]);
   }
 };
 
@@ -304,7 +301,6 @@ template <DType T>
 void gemm(const PanelMatrix& w, int64_t begin, int64_t end, const A8& x, int64_t tokens, float* y,
           int64_t y_stride) {
   const int64_t blocks = x.cols / kBlock;
-  const auto least = [](int64_t a, int64_t b) { return a < b ? a : b; };
   for (int64_t t = 0; t < tokens; t += kSlab)
     for (int64_t first = begin; first < end; first += kSlabPanels)
       for (int64_t b = 0; b < blocks; b += kChunk) {
@@ -323,18 +319,24 @@ template <DType T, int M>
 void dot_panels(const PanelMatrix& w, int64_t begin, int64_t end, const A8& x, int64_t tokens,
                 float* y, int64_t y_stride) {
   const auto panel_bytes = static_cast<int64_t>(w.panel_bytes);
+  const int64_t blocks = x.cols / kBlock;
+  WideList wide[kDotChunks];
+  for (int64_t b = 0; b < blocks; b += kChunk)
+    list_wide(x, group_index(x, 0, b), least(blocks - b, kChunk), static_cast<int>(tokens),
+              wide[b / kChunk]);
   for (int64_t panel = begin; panel < end; ++panel)
-    dot_panel<T, M>(w.data + panel * panel_bytes, panel_bytes, x, 0, static_cast<int>(tokens),
+    dot_panel<T, M>(w.data + panel * panel_bytes, panel_bytes, x, wide, tokens,
                     y + panel * kPanelRows, y_stride);
 }
 
 template <DType T>
 void a8_panels(const PanelMatrix& w, int64_t begin, int64_t end, const A8& x, int64_t tokens,
                float* y, int64_t y_stride) {
+  if (tokens > kDotTokens || x.cols > kDotChunks * kChunk * kBlock)
+    return gemm<T>(w, begin, end, x, tokens, y, y_stride);
   if (tokens == 1) return dot_panels<T, 1>(w, begin, end, x, tokens, y, y_stride);
   if (tokens == 2) return dot_panels<T, 2>(w, begin, end, x, tokens, y, y_stride);
-  if (tokens <= kDotTokens) return dot_panels<T, kDotTokens>(w, begin, end, x, tokens, y, y_stride);
-  gemm<T>(w, begin, end, x, tokens, y, y_stride);
+  dot_panels<T, kDotTokens>(w, begin, end, x, tokens, y, y_stride);
 }
 
 void matmul_a8(const PanelMatrix& w, int64_t begin, int64_t end, const A8& x, int64_t tokens,
