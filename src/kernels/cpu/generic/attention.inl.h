@@ -40,13 +40,11 @@ inline Range rows_of_part(const AttentionItem& item, int start, Rows& rows) {
 }
 
 template <class Cache>
-inline void score_part(const AttentionItem& item, int start, Range active, Range columns,
-                       const Cache& cache, Rows& rows) {
-  const int bytes = Cache::group_bytes(item.kv->head_dim);
+inline void score_part(const AttentionItem& item, Range active, Range columns, const Cache& cache,
+                       Rows& rows) {
   for (int j = columns.begin; j < columns.end; j += 16 * kStrip) {
-    const uint8_t* keys[kStrip];
+    const uint8_t* const* keys = rows.keys + j / 16;
     const int groups = columns.end - j < 16 * kStrip ? (columns.end - j) / 16 : kStrip;
-    for (int g = 0; g < groups; ++g) keys[g] = key_group(item, start + j + 16 * g, bytes);
     for_tiles(active.begin, active.end, [&]<int R>(int r) {
       constexpr int G = attention_loads(R);
       int g = 0;
@@ -66,8 +64,8 @@ inline void value_part(const AttentionItem& item, int start, Range active, const
     float values[R][kHeadStride];
     int d = 0;
     for (; d + 16 * V <= head_dim; d += 16 * V)
-      cache.template values<R, V>(item, start, rows, r, d, values);
-    for (; d < head_dim; d += 16) cache.template values<R, 1>(item, start, rows, r, d, values);
+      cache.template values<R, V>(item, rows, r, d, values);
+    for (; d < head_dim; d += 16) cache.template values<R, 1>(item, rows, r, d, values);
     for (int i = 0; i < R; ++i) {
       const bool joins = item.part == kAllParts && row_range(item, r + i).begin < start;
       (joins ? merge : take)(rows, r + i, maxima[r + i], sums[r + i], values[i], head_dim);
@@ -82,11 +80,12 @@ inline void attend_part(const AttentionItem& item, int start, Range active, Cach
                         Rows& rows) {
   const Range columns = {rows.begin[active.begin] / 16 * 16,
                          (rows.end[active.end - 1] + 15) / 16 * 16};
-  score_part(item, start, active, columns, cache, rows);
+  find_groups(item, start, columns, Cache::group_bytes(item.kv->head_dim), rows);
+  score_part(item, active, columns, cache, rows);
   float maxima[kMaxAttentionRows], sums[kMaxAttentionRows];
   for (int r = active.begin; r < active.end; ++r) {
     softmax(rows.weights[r], rows.begin[r], rows.end[r], maxima[r], sums[r]);
-    cache.set_weights(item, start, columns, rows, r);
+    cache.set_weights(item, columns, rows, r);
   }
   value_part(item, start, active, cache, maxima, sums, rows);
 }

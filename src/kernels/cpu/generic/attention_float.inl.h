@@ -47,22 +47,22 @@ struct FloatCache {
   }
 
   // Weights are used as they are.
-  void set_weights(const AttentionItem&, int, Range, Rows&, int) {}
+  void set_weights(const AttentionItem&, Range, Rows&, int) {}
 
   // Adds positions [begin, end) of the part to the sums. kAll: all rows see them; else positions
   // that a row does not see are never touched by it: they may hold anything.
   template <int R, int V, bool kAll>
-  static inline void add(const AttentionItem& item, int start, int begin, int end, const Rows& rows,
-                         int r, int d, Vf (&acc)[V][R]) {
+  static inline void add(const AttentionItem& item, int begin, int end, const Rows& rows, int r,
+                         int d, Vf (&acc)[V][R]) {
     const int head_dim = item.kv->head_dim;
     while (begin < end) {
-      const int in_group = (start + begin) % 16;
+      const int in_group = begin % 16;
       const int stop = begin + 16 - in_group < end ? begin + 16 - in_group : end;
-      const uint8_t* v = key_group(item, start + begin, group_bytes(head_dim)) + item.kv->v_offset +
-                         (in_group * head_dim + d) * kElement;
-      const uint8_t* next = keys_to_prefetch(item, start + begin, group_bytes(head_dim));
+      const uint8_t* v =
+          rows.keys[begin / 16] + item.kv->v_offset + (in_group * head_dim + d) * kElement;
+      const uint8_t* ahead = rows.ahead[begin / 16];
       for (int j = begin; j < stop; ++j, v += head_dim * kElement) {
-        if (d == 0) prefetch(next + (start + j) % 16 * head_dim * kElement, head_dim * kElement);
+        if (d == 0) prefetch(ahead + j % 16 * head_dim * kElement, head_dim * kElement);
         Vf x[V];
         for (int c = 0; c < V; ++c) x[c] = load(v + 16 * c * kElement);
         for (int i = 0; i < R; ++i) {
@@ -75,9 +75,9 @@ struct FloatCache {
     }
   }
 
-  // Dims [d, d + 16 V) of the weighted values of rows [r, r + R) over the part from `start` on.
+  // Dims [d, d + 16 V) of the weighted values of rows [r, r + R) over the part.
   template <int R, int V>
-  void values(const AttentionItem& item, int start, const Rows& rows, int r, int d,
+  void values(const AttentionItem& item, const Rows& rows, int r, int d,
               float (*out)[kHeadStride]) const {
     const int last = r + R - 1;
     const int shared = rows.begin[last] < rows.end[last] ? rows.begin[last] : rows.end[last];
@@ -85,9 +85,9 @@ struct FloatCache {
     Vf acc[V][R];
     for (int c = 0; c < V; ++c)
       for (int i = 0; i < R; ++i) acc[c][i] = vzero();
-    add<R, V, false>(item, start, rows.begin[r], shared, rows, r, d, acc);
-    add<R, V, true>(item, start, shared, shared_end, rows, r, d, acc);
-    add<R, V, false>(item, start, shared_end, rows.end[last], rows, r, d, acc);
+    add<R, V, false>(item, rows.begin[r], shared, rows, r, d, acc);
+    add<R, V, true>(item, shared, shared_end, rows, r, d, acc);
+    add<R, V, false>(item, shared_end, rows.end[last], rows, r, d, acc);
     for (int c = 0; c < V; ++c)
       for (int i = 0; i < R; ++i) vstore(out[i] + d + 16 * c, acc[c][i]);
   }

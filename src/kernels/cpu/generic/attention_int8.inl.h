@@ -74,13 +74,13 @@ struct Int8Cache {
   }
 
   // Weights times the scales of V, rounded; zero for the rest of `columns`.
-  void set_weights(const AttentionItem& item, int start, Range columns, Rows& rows, int r) {
+  void set_weights(const AttentionItem& item, Range columns, Rows& rows, int r) {
     const int head_dim = item.kv->head_dim;
     const int first = rows.begin[r] / 16 * 16, last = (rows.end[r] + 15) / 16 * 16;
     Vi largest = vi_zero();
     Vf zeros = vzero();
     for (int j = first; j < last; j += 16) {
-      const uint8_t* group = key_group(item, start + j, group_bytes(head_dim)) + item.kv->v_offset;
+      const uint8_t* group = rows.keys[j / 16] + item.kv->v_offset;
       const bool whole = j >= rows.begin[r] && j + 16 <= rows.end[r];
       uint8_t seen[64] = {};  // positions that nobody wrote may be anything
       for (int i = 0; !whole && i < 16; ++i)
@@ -100,18 +100,17 @@ struct Int8Cache {
   }
 
   template <int R, int V>
-  void values(const AttentionItem& item, int start, const Rows& rows, int r, int d,
+  void values(const AttentionItem& item, const Rows& rows, int r, int d,
               float (*out)[kHeadStride]) const {
     const int head_dim = item.kv->head_dim;
     Vi acc[V][R];
     for (int c = 0; c < V; ++c)
       for (int i = 0; i < R; ++i) acc[c][i] = vi_zero();
     for (int j = rows.begin[r] / 16 * 16; j < rows.end[r + R - 1]; j += 16) {
-      const uint8_t* v =
-          key_group(item, start + j, group_bytes(head_dim)) + item.kv->v_offset + 2 * d;
-      const uint8_t* next = keys_to_prefetch(item, start + j, group_bytes(head_dim));
+      const uint8_t* v = rows.keys[j / 16] + item.kv->v_offset + 2 * d;
+      const uint8_t* ahead = rows.ahead[j / 16];
       for (int pair = 0; pair < 16; pair += 2, v += 2 * head_dim) {
-        if (d == 0) prefetch(next + pair * head_dim, 2 * head_dim);
+        if (d == 0) prefetch(ahead + pair * head_dim, 2 * head_dim);
         Line x[V];
         for (int c = 0; c < V; ++c) x[c] = words_from_i8(v + 32 * c);
         for (int i = 0; i < R; ++i) {

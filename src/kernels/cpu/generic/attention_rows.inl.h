@@ -12,6 +12,9 @@ constexpr int kPartStride = kSplit + 16;
 struct Rows {
   int begin[kMaxAttentionRows];  // of the current part, the positions [begin, end) that a row sees
   int end[kMaxAttentionRows];
+  // Of each group of 16 positions of the part: its keys, and what to prefetch beside its values.
+  const uint8_t* keys[kSplit / 16];
+  const uint8_t* ahead[kSplit / 16];
   float weights[kMaxAttentionRows][kPartStride];  // scores, then 2^(score - maximum)
   float maximum[kMaxAttentionRows];               // of the parts so far, and what follows too
   float sum[kMaxAttentionRows];
@@ -44,12 +47,18 @@ inline const uint8_t* key_group(const AttentionItem& item, int position, int gro
          static_cast<size_t>(position % kv.block_size / 16) * static_cast<size_t>(group_bytes);
 }
 
-// What the values of a group of 16 positions are read beside, so that memory is never idle: the
-// keys one part further, or what is there already if there are none. A few lines at a time: a burst
-// would fill the queue of misses and hold up the arithmetic behind it.
-inline const uint8_t* keys_to_prefetch(const AttentionItem& item, int position, int group_bytes) {
-  const bool ends = position + kSplit >= row_range(item, row_count(item) - 1).end;
-  return key_group(item, ends ? position : position + kSplit, group_bytes);
+// What the values of a group are read beside, so that memory is never idle, are the keys one part
+// further, or what is there already if there are none. A few lines at a time: a burst would fill
+// the queue of misses and hold up the arithmetic behind it.
+inline void find_groups(const AttentionItem& item, int start, Range columns, int group_bytes,
+                        Rows& rows) {
+  const int end = row_range(item, row_count(item) - 1).end;
+  for (int j = columns.begin; j < columns.end; j += 16) {
+    const int position = start + j;
+    rows.keys[j / 16] = key_group(item, position, group_bytes);
+    rows.ahead[j / 16] = position + kSplit < end ? key_group(item, position + kSplit, group_bytes)
+                                                 : rows.keys[j / 16];
+  }
 }
 
 inline void prefetch(const uint8_t* bytes, int count) {
