@@ -52,6 +52,7 @@ class StepInputs {
     const AttentionWork* work;  // nullptr: nothing to do
     int part;                   // of its context, or kernels::kAllParts
   };
+  bool is_split() const { return parts_ > 1; }
   int64_t num_units() const { return static_cast<int64_t>(works_.size()) * parts_; }
   Unit unit(int64_t index) const;
   // After a part is done: whether it was the last of its work, so that the caller may join them.

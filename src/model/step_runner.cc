@@ -234,8 +234,15 @@ void StepRunner::attend(const StepOp& op, bool places) {
   const kernels::KvLayer kv = run_.kv.layer(op.layer);
   const std::vector<int>& windows = run_.config.windows;
   const int window = windows.empty() ? 0 : windows[static_cast<size_t>(op.layer)];
-  team_.each(run_.inputs.num_units(),
-             [&](int64_t i) { attend_unit(run_.inputs.unit(i), kv, window, places); });
+  const auto attend_to = [&](int64_t i) { attend_unit(run_.inputs.unit(i), kv, window, places); };
+  if (!run_.inputs.is_split()) return team_.each(run_.inputs.num_units(), attend_to);
+  // A thread takes parts in a row, since each fetches the keys of the next.
+  team_.share(
+      run_.inputs.num_units(),
+      [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) attend_to(i);
+      },
+      Team::Sharing::ranges);
 }
 
 void StepRunner::attend_unit(const StepInputs::Unit& unit, const kernels::KvLayer& kv, int window,
