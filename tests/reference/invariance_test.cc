@@ -2,11 +2,14 @@
 // in the batch, with the cache off, and whether steps are recorded or not.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <random>
 
+#include "support/bf16_copy.h"
 #include "support/paths.h"
+#include "support/temp_folder.h"
 #include "support/test_model.h"
 
 namespace octavo {
@@ -127,6 +130,27 @@ TEST(Invariance, TinyModels) {
       for (ComputeType dtype : {ComputeType::automatic, ComputeType::float32})
         expect_same_bits(test_data("tiny/" + std::string(name) + "/" + name + "-" + type + ".gguf"),
                          {.dtype = dtype}, 150);
+}
+
+TEST(Invariance, Bf16Weights) {
+  const TempFolder folder;
+  for (const char* name : {"llama-rope3", "qwen2"}) {
+    const std::string f16 = test_data("tiny/" + std::string(name) + "/" + name + "-F16.gguf");
+    const std::string path = folder.write(name, bf16_copy(f16));
+    for (ComputeType dtype : {ComputeType::automatic, ComputeType::float32})
+      expect_same_bits(path, {.dtype = dtype}, 100);
+    // Three digits fewer than f16: close to it, and not it.
+    TestModel exact(f16, {}), rounded(path, {});
+    const auto tokens = random_tokens(50, exact.transformer().limits().vocab_size, 5);
+    const auto a = exact.logits(tokens, {49}).front(), b = rounded.logits(tokens, {49}).front();
+    double difference = 0, size = 0;
+    for (size_t i = 0; i < a.size(); ++i) {
+      difference += std::pow(a[i] - b[i], 2);
+      size += std::pow(a[i], 2);
+    }
+    EXPECT_LT(difference, 0.002 * size) << name;
+    EXPECT_GT(difference, 0) << name;
+  }
 }
 
 TEST(Invariance, CacheTypesAndWindows) {
