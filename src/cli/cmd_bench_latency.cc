@@ -150,6 +150,8 @@ Result<void> run_bench_latency(const Invocation& invocation, Terminal& terminal)
   options.on_progress = [&](int done, int total) {
     terminal.progress(fmt::format("Measuring {} of {}", done + 1, total));
   };
+  // Damaged weights are no model to measure, and the check takes a core.
+  if (engine.pack_job) OCTAVO_CHECK_OK(engine.pack_job->verdict());
   const auto report = measure_latency(engine, options);
   terminal.clear_progress();
   if (!report) return tl::make_unexpected(report.error());

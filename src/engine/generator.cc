@@ -101,14 +101,19 @@ Result<RequestOutput> Generator::generate(const GenerateRequest& request,
   Run run{.request = request, .events = events, .output = {}, .choices = {}};
   run.output.prompt_token_ids = request.prompt_token_ids;
   run.output.seed = params.seed.value_or(fresh_seed());
+  OCTAVO_CHECK_OK(with_sound_weights(run_request(run, max_tokens)));
+  for (auto& choice : run.choices) run.output.outputs.push_back(choice->take_output());
+  return std::move(run.output);
+}
+
+Result<void> Generator::run_request(Run& run, int max_tokens) {
   const auto start = std::chrono::steady_clock::now();
   OCTAVO_CHECK_OK(start_choices(run, max_tokens));
   run.output.metrics.prefill_s = seconds_since(start);
   const auto decode_start = std::chrono::steady_clock::now();
   OCTAVO_CHECK_OK(run_choices(run));
   run.output.metrics.decode_s = seconds_since(decode_start);
-  for (auto& choice : run.choices) run.output.outputs.push_back(choice->take_output());
-  return std::move(run.output);
+  return {};
 }
 
 // Computes the prompt once; the choices share its blocks and draw their first tokens from the same
@@ -179,8 +184,14 @@ bool Generator::blocks_are_sound(const Run& run) const {
   return pool_->check(references).has_value();
 }
 
-Result<void> Generator::check_weights() const {
-  return options_.check_weights ? options_.check_weights() : Result<void>();
+Result<void> Generator::check_weights(bool wait) const {
+  return options_.check_weights ? options_.check_weights(wait) : Result<void>();
+}
+
+// Damaged weights are the reason, whatever came of them.
+Result<void> Generator::with_sound_weights(Result<void> result) const {
+  OCTAVO_CHECK_OK(check_weights(true));
+  return result;
 }
 
 // One token for each of the choices, as many in one forward as fit it.
@@ -339,18 +350,19 @@ Result<Generator::WindowScore> Generator::score(std::span<const TokenId> window)
   OCTAVO_CHECK_OK(check_blocks(tokens, 1));
   WindowScore score;
   BlockTable table(*pool_);
-  OCTAVO_TRY(const bool completed,
-             prefill(window, table, Rows::all,
-                     [&](int index, std::span<const float> row) -> Result<void> {
-                       OCTAVO_CHECK_OK(check_finite(row));
-                       if (static_cast<size_t>(index) + 1 == window.size()) return {};
-                       const TokenId next = window[static_cast<size_t>(index) + 1];
-                       score.nll += log_sum_exp(row) - double{row[static_cast<size_t>(raw(next))]};
-                       ++score.predicted_tokens;
-                       return {};
-                     },
-                     {}));
-  static_cast<void>(completed);  // nobody can cancel it
+  const auto completed =
+      prefill(window, table, Rows::all,
+              [&](int index, std::span<const float> row) -> Result<void> {
+                OCTAVO_CHECK_OK(check_finite(row));
+                if (static_cast<size_t>(index) + 1 == window.size()) return {};
+                const TokenId next = window[static_cast<size_t>(index) + 1];
+                score.nll += log_sum_exp(row) - double{row[static_cast<size_t>(raw(next))]};
+                ++score.predicted_tokens;
+                return {};
+              },
+              {});
+  OCTAVO_CHECK_OK(
+      with_sound_weights(completed ? Result<void>() : tl::make_unexpected(completed.error())));
   return score;
 }
 

@@ -42,8 +42,9 @@ struct GenerateEvents {  // all may be empty
 
 struct GeneratorOptions {
   bool kv_cache = true;  // false: every step recomputes the whole sequence, for comparison
-  // Asked before and after each step; an error ends the request. May be empty.
-  std::function<Result<void>()> check_weights = {};
+  // Asked before and after each step, and with wait = true before an answer is given out, also
+  // before numbers are blamed for one; an error ends the request. May be empty.
+  std::function<Result<void>(bool wait)> check_weights = {};
   ThreadPool* pool = nullptr;  // draws for several choices at once; nullptr: one after the other
 };
 
@@ -83,10 +84,12 @@ class Generator {
   Result<int> tokens_to_generate(const GenerateRequest& request) const;
   Result<void> check_blocks(int64_t tokens, int choices) const;
 
+  Result<void> run_request(Run& run, int max_tokens);
   Result<void> start_choices(Run& run, int max_tokens);
   Result<void> run_choices(Run& run);
   bool blocks_are_sound(const Run& run) const;
-  Result<void> check_weights() const;
+  Result<void> check_weights(bool wait = false) const;
+  Result<void> with_sound_weights(Result<void> result) const;
   Result<void> decode_step(Run& run, std::span<Sequence* const> active);
   Result<void> recompute_step(Run& run, Sequence& choice);
   Result<void> draw_group(Run& run, std::span<Sequence* const> choices);

@@ -98,7 +98,10 @@ std::shared_ptr<const PackCache> open_pack(LoadedEngine& engine, const std::stri
 
 GeneratorOptions generator_options(const EngineOptions& options, const LoadedEngine& engine) {
   GeneratorOptions out{.kv_cache = options.kv_cache, .pool = engine.pool.get()};
-  if (engine.pack_job) out.check_weights = [job = engine.pack_job.get()] { return job->status(); };
+  if (engine.pack_job)
+    out.check_weights = [job = engine.pack_job.get()](bool wait) {
+      return wait ? job->verdict() : job->status();
+    };
   return out;
 }
 

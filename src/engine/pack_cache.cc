@@ -91,7 +91,8 @@ void PackCache::discard(const PackFile& pack) const {
   folder_.remove(name_, pack.file().identity());
 }
 
-PackJob::PackJob(std::function<void(PackJob&, const std::stop_token&)> work) {
+PackJob::PackJob(State state, std::function<void(PackJob&, const std::stop_token&)> work)
+    : state_(state) {
   try {
     thread_ = std::jthread([this, work = std::move(work)](const std::stop_token& stop) {
       lower_priority();
@@ -99,6 +100,7 @@ PackJob::PackJob(std::function<void(PackJob&, const std::stop_token&)> work) {
     });
   } catch (const std::system_error&) {
     // No thread to be had: the pack stays unchecked, or unwritten.
+    state_ = State::sound;
   }
 }
 
@@ -106,15 +108,15 @@ std::unique_ptr<PackJob> PackJob::check(std::shared_ptr<const PackCache> cache,
                                         const PackFile& pack) {
   const auto work = [cache = std::move(cache), &pack](PackJob& job, const std::stop_token& stop) {
     const auto result = pack.verify(stop);
-    if (result || result.error().code == ErrorCode::cancelled) return;
+    if (result || result.error().code == ErrorCode::cancelled) return job.settle(State::sound);
     cache->discard(pack);
     job.error_ = {result.error().code,
                   fmt::format("{}: what was generated may be wrong. The file has been removed; run "
                               "the same again",
                               result.error().message)};
-    job.damaged_.store(true, std::memory_order_release);
+    job.settle(State::damaged);
   };
-  return std::unique_ptr<PackJob>(new PackJob(work));
+  return std::unique_ptr<PackJob>(new PackJob(State::checking, work));
 }
 
 std::unique_ptr<PackJob> PackJob::write(std::shared_ptr<const PackCache> cache,
@@ -124,12 +126,22 @@ std::unique_ptr<PackJob> PackJob::write(std::shared_ptr<const PackCache> cache,
     // A full disk or a read-only folder costs the next start its speed, nothing else.
     static_cast<void>(cache->store(tensors));
   };
-  return std::unique_ptr<PackJob>(new PackJob(work));
+  return std::unique_ptr<PackJob>(new PackJob(State::sound, work));
+}
+
+void PackJob::settle(State state) {
+  state_.store(state, std::memory_order_release);
+  state_.notify_all();
 }
 
 Result<void> PackJob::status() const {
-  if (!damaged_.load(std::memory_order_acquire)) return {};
+  if (state_.load(std::memory_order_acquire) != State::damaged) return {};
   return tl::make_unexpected(error_);
+}
+
+Result<void> PackJob::verdict() const {
+  state_.wait(State::checking, std::memory_order_acquire);
+  return status();
 }
 
 }  // namespace octavo

@@ -51,8 +51,8 @@ class PackCache {
 };
 
 // One thread of low priority that, once a model is loaded, checks the pack it came from or writes
-// the one that was missing, and then ends. A check is given up when the object goes; writing is
-// waited for. Everything passed in must outlive it.
+// the one that was missing, and then ends. A check that nobody asks for its verdict is given up
+// when the object goes; writing is waited for. Everything passed in must outlive it.
 class PackJob {
  public:
   static std::unique_ptr<PackJob> check(std::shared_ptr<const PackCache> cache,
@@ -64,12 +64,18 @@ class PackJob {
 
   // corrupt_file once the check has found the weights in use damaged.
   Result<void> status() const;
+  // The same when the check is over.
+  Result<void> verdict() const;
 
  private:
-  explicit PackJob(std::function<void(PackJob&, const std::stop_token&)> work);
+  enum class State { checking, sound, damaged };
 
-  std::atomic<bool> damaged_{false};
-  Error error_;  // written before damaged_
+  PackJob(State state, std::function<void(PackJob&, const std::stop_token&)> work);
+
+  void settle(State state);
+
+  std::atomic<State> state_;
+  Error error_;  // written before state_ becomes damaged
   std::jthread thread_;
 };
 

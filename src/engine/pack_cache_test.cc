@@ -128,12 +128,16 @@ TEST_F(PackCacheTest, DamagedWeightsEndTheRequestAndTheFile) {
   std::ofstream(pack, std::ios::binary) << bad;
   LoadedEngine engine = load();
   ASSERT_NE(engine.pack, nullptr) << "the table is good";
-  while (engine.pack_job->status()) std::this_thread::yield();
-  const auto output = engine.generator->generate({{TokenId{1}}, {}});
+  // One token is done long before the comparison, and has to wait for it.
+  SamplingParams params;
+  params.max_tokens = 1;
+  const auto output = engine.generator->generate({{TokenId{1}}, params});
   ASSERT_FALSE(output);
   EXPECT_EQ(output.error().code, ErrorCode::corrupt_file);
   EXPECT_NE(output.error().message.find("run the same again"), std::string::npos);
   EXPECT_TRUE(packs().empty());
+  const std::vector<TokenId> window = {TokenId{1}, TokenId{2}};
+  EXPECT_FALSE(engine.generator->score(window));
   load();
   EXPECT_NE(load().pack, nullptr);
 }
