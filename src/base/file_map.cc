@@ -14,6 +14,10 @@
 namespace octavo {
 namespace {
 
+int64_t nanoseconds(const timespec& time) {
+  return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
+}
+
 Result<FileIdentity> identify(const std::string& path, int fd) {
   struct stat status {};
   if (::fstat(fd, &status) != 0) return system_error(path, "read the file's size");
@@ -25,11 +29,11 @@ Result<FileIdentity> identify(const std::string& path, int fd) {
                 fmt::format("{}: is not a regular file and cannot be mapped", path));
   if (status.st_size <= 0)
     return fail(ErrorCode::corrupt_file, fmt::format("{}: the file is empty", path));
-  return FileIdentity{
-      .device = status.st_dev,
-      .inode = status.st_ino,
-      .size = static_cast<uint64_t>(status.st_size),
-      .modified_ns = int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec};
+  return FileIdentity{.device = status.st_dev,
+                      .inode = status.st_ino,
+                      .size = static_cast<uint64_t>(status.st_size),
+                      .modified_ns = nanoseconds(status.st_mtim),
+                      .changed_ns = nanoseconds(status.st_ctim)};
 }
 
 }  // namespace

@@ -18,7 +18,8 @@ struct FileIdentity {
   uint64_t inode = 0;
   uint64_t size = 0;
   int64_t modified_ns = 0;  // since 1970
-  bool operator==(const FileIdentity&) const = default;
+  // When anything of the file was last changed, its name or times included: nobody can set it back.
+  int64_t changed_ns = 0;
 };
 
 class FileMap {

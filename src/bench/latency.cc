@@ -293,12 +293,12 @@ double outside_kernels(const TimeShare& shares) {
 
 Result<LatencyReport> measure_latency(LoadedEngine& engine, const LatencyOptions& options) {
   OCTAVO_TRY(const kernels::Ops* ops, kernels::select_isa(engine.isa));
-  OCTAVO_TRY(LimitsProbe probe, LimitsProbe::create(*ops, *engine.pool));
   OCTAVO_TRY(LatencyPlan plan,
              plan_latency(options.lengths, options.depths, options.batch_sizes, room_of(engine)));
   if (options.repeat < 1)
     return fail(ErrorCode::invalid_argument,
                 fmt::format("repeat is {}; at least 1", options.repeat));
+  OCTAVO_TRY(LimitsProbe probe, LimitsProbe::create(*ops, *engine.pool));
   OCTAVO_TRY(const std::unique_ptr<Runner> runner, Runner::create(engine));
   return Measurement(engine, *runner, probe, options).run(std::move(plan));
 }

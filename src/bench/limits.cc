@@ -28,7 +28,7 @@ double seconds_of(const Body& body) {
 
 size_t memory_to_read() {
   const long last_cache = std::max(sysconf(_SC_LEVEL3_CACHE_SIZE), 0L);
-  return std::clamp(4 * static_cast<size_t>(last_cache), 256 * kMiB, 2048 * kMiB);
+  return std::clamp(2 * static_cast<size_t>(last_cache), 256 * kMiB, 1024 * kMiB);
 }
 
 // Results of probes end here, so that none is computed in vain.

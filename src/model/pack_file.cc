@@ -135,6 +135,7 @@ std::optional<Hash128> pack_key(const GgufFile& model) {
   hasher.add_value(kernels::kPanelLayoutVersion);
   hasher.add_value(identity->size);
   hasher.add_value(identity->modified_ns);
+  hasher.add_value(identity->changed_ns);
   hasher.add_value(identity->inode);
   const std::span<const std::byte> bytes = model.bytes();
   const uint64_t tables = std::min<uint64_t>(model.data_offset(), bytes.size());
