@@ -82,7 +82,7 @@ class Commands(unittest.TestCase):
         self.assertEqual(2, len(prefill))
         self.assertIn("--prompt-tokens 2048", prefill[1])
         [batched] = self.commands(peers.octavo_jobs("octavo", ["--x"]), "batched")
-        self.assertIn("--gen-tokens 32 --depth 512 --batch-size 8,16,32", batched)
+        self.assertIn("--gen-tokens 128 --depth 512 --batch-size 8,16,32", batched)
         self.assertTrue(batched.endswith("--x"))
 
     def test_llama(self):
@@ -90,7 +90,7 @@ class Commands(unittest.TestCase):
         self.assertTrue(all("-d 4096" in c and "-rtr" not in c for c in self.commands(plain, "deep")))
         self.assertTrue(all("-gp 4096,64" in c for c in self.commands(ik, "deep")))
         self.assertEqual({"0", "1"}, {c.split("-rtr ")[1] for c in self.commands(ik, "deep")})
-        self.assertTrue(all("-npl 8,16,32" in c and "-c 17408" in c for c in self.commands(plain, "batched")))
+        self.assertTrue(all("-npl 8,16,32" in c and "-c 20480" in c for c in self.commands(plain, "batched")))
         settings = [job.setting for job in plain("prefill", "M", 2)]
         self.assertEqual(len(settings), len(set(settings)))
 
