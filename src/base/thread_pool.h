@@ -1,7 +1,6 @@
 // A persistent pool of compute threads; the caller is one of them. A run puts some of them to work
 // together as a team, which meets at barriers: a decode step is one run with a few hundred of them.
-// Whoever waits spins for a moment, then sleeps in the kernel: an idle program uses no
-// CPU.
+// Whoever waits spins for a moment, then sleeps in the kernel: an idle program uses no CPU.
 //
 // One pool per process, made by the program and passed down. One thread at a time may call it.
 #pragma once

@@ -127,22 +127,25 @@ std::vector<TableEntry> lay_out(std::span<const PackedTensor> tensors) {
 
 }  // namespace
 
-std::optional<Hash128> pack_key(const GgufFile& model) {
-  const std::optional<FileIdentity> identity = model.identity();
-  if (!identity) return std::nullopt;
+Hash128 pack_key(const FileIdentity& identity, std::span<const std::byte> bytes, uint64_t tables) {
   Hasher hasher;
   hasher.add_value(kFormatVersion);
   hasher.add_value(kernels::kPanelLayoutVersion);
-  hasher.add_value(identity->size);
-  hasher.add_value(identity->modified_ns);
-  hasher.add_value(identity->changed_ns);
-  hasher.add_value(identity->inode);
-  const std::span<const std::byte> bytes = model.bytes();
-  const uint64_t tables = std::min<uint64_t>(model.data_offset(), bytes.size());
+  hasher.add_value(identity.size);
+  hasher.add_value(identity.modified_ns);
+  hasher.add_value(identity.changed_ns);
+  hasher.add_value(identity.inode);
+  tables = std::min<uint64_t>(tables, bytes.size());
   hasher.add_value(tables);
   hasher.add(bytes.first(tables));
   add_sampled_pages(hasher, bytes.subspan(tables));
   return hasher.result128();
+}
+
+std::optional<Hash128> pack_key(const GgufFile& model) {
+  const std::optional<FileIdentity> identity = model.identity();
+  if (!identity) return std::nullopt;
+  return pack_key(*identity, model.bytes(), model.data_offset());
 }
 
 Result<PackFile> PackFile::open(FileMap map, const GgufFile& model, const Hash128& key) {

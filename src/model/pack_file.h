@@ -25,10 +25,12 @@
 
 namespace octavo {
 
-// Hash of all that decides about the bytes of a pack: the model file's tables, size, time of
+// Hash of all that decides about the bytes of a pack: the model file's tables, size, times of
 // change, inode and 64 pages spread over it, and the version of the panels' layout. Nothing: the
 // model does not come from a file.
 std::optional<Hash128> pack_key(const GgufFile& model);
+// The same from what it is made of. tables: bytes before the first tensor.
+Hash128 pack_key(const FileIdentity& identity, std::span<const std::byte> bytes, uint64_t tables);
 
 // A matrix in memory: the number of its tensor in the model file, and its panels.
 struct PackedTensor {

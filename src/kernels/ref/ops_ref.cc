@@ -38,27 +38,18 @@ struct A8Dot {
     return sum;
   }
 
-  // The float part follows the fast paths' formula to the bit: acc = fma(d * d_x, integer dot,
-  // acc), then acc = fma(m, d_x * sum of q, acc) for types with a minimum.
-  void add_high(int64_t b) {
+  // The terms of x.q, or of x.q_low, which counts 1/128 of it. The float part follows the fast
+  // paths' formula to the bit: acc = fma(d * d_x, integer dot, acc), then, with q, acc = fma(m, d_x
+  // * sum of both, acc) for types with a minimum.
+  void add(int64_t b, const int8_t* q, float unit) {
     const RowBlock block = read_row_block(w, row, b);
     const int64_t i = a8_index(x, t, b);
     for (int part = 0; part < parts; ++part) {
       const int first = part * length;
-      const int32_t sum = dot(block.codes.data() + first, x.q + i * kBlock + first, length);
-      acc = std::fma(block.d[part] * x.d[i], static_cast<float>(sum), acc);
+      const int32_t sum = dot(block.codes.data() + first, q + i * kBlock + first, length);
+      acc = std::fma(block.d[part] * x.d[i] * unit, static_cast<float>(sum), acc);
       const float s = parts == 1 ? x.s[i] : x.s_half[2 * i + part];
-      if (block.has_min) acc = std::fma(block.m[part], s, acc);
-    }
-  }
-
-  void add_low(int64_t b) {
-    const RowBlock block = read_row_block(w, row, b);
-    const int64_t i = a8_index(x, t, b);
-    for (int part = 0; part < parts; ++part) {
-      const int first = part * length;
-      const int32_t sum = dot(block.codes.data() + first, x.q_low + i * kBlock + first, length);
-      acc = std::fma(block.d[part] * x.d[i] * (1.0f / 128), static_cast<float>(sum), acc);
+      if (block.has_min && q == x.q) acc = std::fma(block.m[part], s, acc);
     }
   }
 };
@@ -70,9 +61,9 @@ float a8_dot(const PanelMatrix& w, int64_t row, const A8& x, int64_t t) {
   const int64_t blocks = x.cols / kBlock;
   for (int64_t begin = 0; begin < blocks; begin += kChunk) {
     const int64_t end = std::min(begin + kChunk, blocks);
-    for (int64_t b = begin; b < end; ++b) dot.add_high(b);
+    for (int64_t b = begin; b < end; ++b) dot.add(b, x.q, 1.0f);
     for (int64_t b = begin; b < end; ++b)
-      if (x.wide[a8_index(x, t, b)]) dot.add_low(b);
+      if (x.wide[a8_index(x, t, b)]) dot.add(b, x.q_low, 1.0f / 128);
   }
   return dot.acc;
 }
