@@ -6,13 +6,14 @@
 #include <variant>
 #include <vector>
 
+#include "base/result.h"
 #include "core/ids.h"
 #include "sampling/logprobs.h"
 
 namespace octavo {
 
-enum class FinishReason : uint8_t { stop, length, abort };
-std::string_view name(FinishReason reason);  // "stop", "length", "abort"
+enum class FinishReason : uint8_t { stop, length, abort, error };
+std::string_view name(FinishReason reason);  // "stop", "length", "abort", "error"
 
 // The stop string or the stop token that ended an answer; nothing for an end-of-answer token of the
 // model or a limit.
@@ -27,10 +28,19 @@ struct CompletionOutput {
   StopReason stop_reason;
 };
 
-struct RequestMetrics {  // seconds
-  double prefill_s = 0;  // until the first token was sampled
-  double decode_s = 0;   // the rest
-  int decode_steps = 0;
+// Times are seconds of the engine's clock; 0: it did not come to that.
+struct RequestMetrics {
+  double arrival_ts = 0;      // handed to the engine
+  double scheduled_ts = 0;    // first step that worked on it
+  double first_token_ts = 0;  // first token of any choice
+  double last_token_ts = 0;
+  int num_generation_tokens = 0;  // of all choices
+  int num_preemptions = 0;
+  int decode_steps = 0;  // steps after the one that gave the first token
+
+  double queued_s() const { return scheduled_ts - arrival_ts; }
+  double prefill_s() const { return first_token_ts - scheduled_ts; }
+  double decode_s() const { return last_token_ts - first_token_ts; }
 };
 
 struct RequestOutput {
@@ -38,7 +48,9 @@ struct RequestOutput {
   std::vector<std::optional<TokenLogprobs>>
       prompt_logprobs;  // one per prompt token, the first nothing; if asked for
   std::vector<CompletionOutput> outputs;
-  uint64_t seed = 0;  // the one used, given or fresh
+  uint64_t seed = 0;             // the one used, given or fresh
+  int num_cached_tokens = 0;     // of the prompt, found in the prefix cache
+  std::optional<Error> error;    // what ended it; the outputs are what there was until then
   RequestMetrics metrics;
 };
 

@@ -12,22 +12,22 @@ std::string_view name(FinishReason reason) {
       return "length";
     case FinishReason::abort:
       return "abort";
+    case FinishReason::error:
+      return "error";
   }
   return "";
 }
 
 Sequence::Sequence(int index, const SamplingParams& params, const Tokenizer& tokenizer,
-                   BlockTable table, int max_tokens)
+                   int max_tokens)
     : params_(params),
       tokenizer_(tokenizer),
-      table_(std::move(table)),
       detokenizer_(tokenizer, params.skip_special_tokens),
       stream_(params.stop, params.include_stop_str_in_output),
       max_tokens_(max_tokens) {
   output_.index = index;
   // So that a step allocates nothing but for the text.
   output_.token_ids.reserve(static_cast<size_t>(max_tokens));
-  table_.make_room(int64_t{table_.num_tokens()} + max_tokens);
 }
 
 std::string Sequence::commit(Sample sample) {

@@ -7,7 +7,6 @@
 #include "core/sampling_params.h"
 #include "engine/outputs.h"
 #include "engine/text_stream.h"
-#include "kv/block_table.h"
 #include "sampling/sampler.h"
 #include "text/detokenizer.h"
 
@@ -16,8 +15,7 @@ namespace octavo {
 class Sequence {
  public:
   // max_tokens: tokens this choice may have at most, by the request and by the context.
-  Sequence(int index, const SamplingParams& params, const Tokenizer& tokenizer, BlockTable table,
-           int max_tokens);
+  Sequence(int index, const SamplingParams& params, const Tokenizer& tokenizer, int max_tokens);
 
   // Takes one token: logprobs, end tokens, text, stop strings, length. Returns the text that may
   // now be shown. REQUIRES: !finished().
@@ -29,7 +27,7 @@ class Sequence {
   bool finished() const { return finished_; }
   const std::vector<TokenId>& tokens() const { return output_.token_ids; }
   int index() const { return output_.index; }
-  BlockTable& table() { return table_; }
+  const std::vector<TokenLogprobs>& logprobs() const { return output_.logprobs; }
   CompletionOutput take_output() { return std::move(output_); }
 
  private:
@@ -39,7 +37,6 @@ class Sequence {
 
   const SamplingParams& params_;
   const Tokenizer& tokenizer_;
-  BlockTable table_;
   CompletionOutput output_;
   Detokenizer detokenizer_;
   TextStream stream_;

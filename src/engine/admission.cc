@@ -1,0 +1,61 @@
+#include "engine/admission.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "kv/block_size.h"
+
+namespace octavo {
+namespace {
+
+Result<void> check_ids(std::span<const TokenId> ids, int num_tokens) {
+  for (size_t i = 0; i < ids.size(); ++i)
+    if (raw(ids[i]) < 0 || raw(ids[i]) >= num_tokens)
+      return fail(ErrorCode::invalid_argument,
+                  fmt::format("token id {} at position {} is not in the vocabulary (0 to {})",
+                              raw(ids[i]), i, num_tokens - 1));
+  return {};
+}
+
+// The last token of an answer is never computed, so it takes no place.
+Result<void> check_blocks(int64_t prompt, int max_tokens, const AdmissionLimits& limits) {
+  const int64_t positions = prompt + std::max(max_tokens - 1, 0);
+  const int64_t needed = blocks_for(positions, limits.block_size);
+  if (needed > limits.num_blocks)
+    return fail(ErrorCode::resource_exhausted,
+                fmt::format("{} prompt tokens and {} to generate need {} KV blocks of {} tokens, "
+                            "but the cache has {} ({} tokens); shorten the prompt, lower "
+                            "max_tokens, or give the cache more memory with "
+                            "kv_cache_memory_bytes",
+                            prompt, max_tokens, needed, limits.block_size, limits.num_blocks,
+                            int64_t{limits.num_blocks} * limits.block_size));
+  return {};
+}
+
+}  // namespace
+
+Result<int> tokens_to_generate(const Request& request, int max_model_len) {
+  const auto prompt = static_cast<int64_t>(request.prompt_token_ids.size());
+  const std::optional<int> asked = request.params.max_tokens;
+  if (prompt + asked.value_or(1) > max_model_len)
+    return fail(ErrorCode::context_overflow,
+                asked ? fmt::format("the prompt has {} tokens and max_tokens is {}, but the "
+                                    "context holds {}; shorten the prompt or lower max_tokens",
+                                    prompt, *asked, max_model_len)
+                      : fmt::format("the prompt has {} tokens and the context holds {}, the answer "
+                                    "included; shorten the prompt",
+                                    prompt, max_model_len));
+  return asked.value_or(static_cast<int>(max_model_len - prompt));
+}
+
+Result<void> check_request(const Request& request, const AdmissionLimits& limits) {
+  OCTAVO_CHECK_OK(validate(request.params, limits.num_tokens));
+  if (request.prompt_token_ids.empty())
+    return fail(ErrorCode::invalid_argument, "the prompt is empty; give at least one token");
+  OCTAVO_CHECK_OK(check_ids(request.prompt_token_ids, limits.num_tokens));
+  OCTAVO_TRY(const int max_tokens, tokens_to_generate(request, limits.max_model_len));
+  return check_blocks(std::ssize(request.prompt_token_ids), max_tokens, limits);
+}
+
+}  // namespace octavo

@@ -1,0 +1,25 @@
+// Whether a request can be served at all: rules that depend on nothing that changes.
+#pragma once
+
+#include "base/result.h"
+#include "engine/request.h"
+
+namespace octavo {
+
+struct AdmissionLimits {
+  int num_tokens = 0;     // of the vocabulary
+  int max_model_len = 0;  // tokens of prompt and answer
+  int num_blocks = 0;     // of the KV cache
+  int block_size = 0;
+};
+
+// Errors: invalid_argument (parameters, an empty prompt, ids that are no tokens), context_overflow,
+// resource_exhausted (a choice needs more KV blocks than there are).
+Result<void> check_request(const Request& request, const AdmissionLimits& limits);
+
+// Tokens that each choice may have. context_overflow if prompt and max_tokens do not fit: a prompt
+// may fill max_model_len if nothing is to be generated; else one token must have room, and
+// max_tokens, if given, all of it.
+Result<int> tokens_to_generate(const Request& request, int max_model_len);
+
+}  // namespace octavo

@@ -1,0 +1,361 @@
+#include "engine/engine_core.h"
+
+#include <algorithm>
+#include <cassert>
+#include <chrono>
+#include <utility>
+
+#include "base/rng.h"
+#include "engine/admission.h"
+#include "sampling/logprobs.h"
+
+namespace octavo {
+namespace {
+
+std::function<double()> clock_from_now() {
+  return [start = std::chrono::steady_clock::now()] {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  };
+}
+
+}  // namespace
+
+Result<std::unique_ptr<EngineCore>> EngineCore::create(Model& model, const Tokenizer& tokenizer,
+                                                       EngineCoreOptions options) {
+  const ModelLimits& limits = model.limits();
+  SchedulerOptions& scheduler_options = options.scheduler;
+  if (scheduler_options.max_model_len == 0)
+    scheduler_options.max_model_len = limits.context_length;
+  if (!options.clock) options.clock = clock_from_now();
+  OCTAVO_TRY(std::unique_ptr<Scheduler> scheduler,
+             Scheduler::create(scheduler_options, limits.num_blocks, limits.block_size));
+  // Sparse: a step draws from as many rows as sequences run, not from the most there can be.
+  OCTAVO_TRY(AlignedBuffer logits,
+             AlignedBuffer::allocate(static_cast<size_t>(limits.max_logits_rows) *
+                                         static_cast<size_t>(limits.logits_stride) * sizeof(float),
+                                     AlignedBuffer::Use::sparse));
+  return std::unique_ptr<EngineCore>(new EngineCore(model, tokenizer, std::move(options),
+                                                    std::move(scheduler), std::move(logits)));
+}
+
+EngineCore::EngineCore(Model& model, const Tokenizer& tokenizer, EngineCoreOptions options,
+                       std::unique_ptr<Scheduler> scheduler, AlignedBuffer logits)
+    : model_(model),
+      tokenizer_(tokenizer),
+      options_(std::move(options)),
+      scheduler_(std::move(scheduler)),
+      // Rows of the output matrix beyond the tokenizer's size are padding: never drawn, never
+      // listed.
+      num_tokens_(std::min(static_cast<int>(tokenizer.vocab_size()), model.limits().vocab_size)),
+      logits_(std::move(logits)) {
+  for (int i = 0; i < (options_.pool ? options_.pool->size() : 1); ++i)
+    samplers_.emplace_back(num_tokens_);
+}
+
+Result<void> EngineCore::check(const Request& request) const {
+  return check_request(request, {.num_tokens = num_tokens_,
+                                 .max_model_len = scheduler_->options().max_model_len,
+                                 .num_blocks = model_.limits().num_blocks,
+                                 .block_size = model_.limits().block_size});
+}
+
+// Damaged weights are the reason, whatever came of them.
+Result<void> EngineCore::check_weights(bool wait) const {
+  return options_.check_weights ? options_.check_weights(wait) : Result<void>();
+}
+
+// --- coming and going -----------------------------------------------------------------------
+
+void EngineCore::add(RequestId id, Request request, RequestEvents events, double arrival_s) {
+  assert(!requests_.contains(id));
+  auto active = std::make_unique<Active>();
+  Active& added = *active;
+  added.id = id;
+  added.request = std::move(request);
+  added.events = std::move(events);
+  added.output.prompt_token_ids = added.prompt();
+  added.output.seed = added.request.params.seed.value_or(fresh_seed());
+  added.output.metrics.arrival_ts = arrival_s;
+  requests_.emplace(id, std::move(active));
+
+  if (const auto checked = check(added.request); !checked) {
+    end(added, checked.error());
+    return finish_requests();
+  }
+  const SamplingParams& params = added.request.params;
+  added.max_tokens = *tokens_to_generate(added.request, scheduler_->options().max_model_len);
+  for (int i = 0; i < params.n; ++i)
+    added.choices.push_back(
+        std::make_unique<Sequence>(i, params, tokenizer_, added.max_tokens));
+  added.num_unfinished = params.n;
+  if (params.prompt_logprobs) added.output.prompt_logprobs.emplace_back();  // the first has none
+  const auto sequence = scheduler_->add({.tokens = added.prompt(),
+                                         .max_new_tokens = added.max_tokens,
+                                         .key = {.salt = added.request.cache_salt, .adapter = {}},
+                                         .arrival_s = arrival_s,
+                                         .priority = added.request.priority,
+                                         // All rows of the prompt are looked at.
+                                         .reads_prefix_cache = !params.prompt_logprobs});
+  if (!sequence) {
+    end(added, sequence.error());
+    return finish_requests();
+  }
+  added.ids.push_back(*sequence);
+  places_.emplace(*sequence, Place{&added, 0});
+}
+
+void EngineCore::cancel(RequestId id) {
+  const auto found = requests_.find(id);
+  if (found == requests_.end()) return;
+  end(*found->second, FinishReason::abort);
+  finish_requests();
+}
+
+void EngineCore::cancel_all() {
+  for (auto& [id, request] : requests_) end(*request, FinishReason::abort);
+  finish_requests();
+}
+
+// --- a step ---------------------------------------------------------------------------------
+
+bool EngineCore::step(std::stop_token stop) {
+  if (const auto checked = check_weights(false); !checked)
+    for (auto& [id, request] : requests_) end(*request, checked.error());
+  finish_requests();
+  if (!scheduler_->has_work()) return false;
+
+  StepReport report{.start_s = now()};
+  const Step& step = scheduler_->begin_step(report.start_s);
+  note_plan(step, report.start_s);
+  lay_out(step);
+  const double planned_s = now();
+  report.plan_s = planned_s - report.start_s;
+
+  for (const BlockCopy& copy : step.copies) model_.copy_block(copy.from, copy.to);
+  if (!model_.forward({.tokens = tokens_,
+                       .sequences = sequences_,
+                       .logits_rows = rows_,
+                       .cancel = std::move(stop)})) {
+    scheduler_->abandon_step();
+    return true;
+  }
+  report.forward_s = now() - planned_s;
+  for (const StepChunk& chunk : step.chunks) tell_prefill(chunk);
+  outcomes_.clear();
+  draw_all();
+  const double drawn_s = now();
+  if (options_.on_step) {
+    report.step = &step;
+    report.scheduler = scheduler_.get();
+  }
+  scheduler_->commit(outcomes_, drawn_s - report.start_s);
+  assert(scheduler_->check());
+  finish_requests();
+  if (options_.on_step) {
+    report.commit_s = now() - drawn_s;
+    report.draw_s = drawn_s - planned_s - report.forward_s;
+    options_.on_step(report);
+  }
+  return true;
+}
+
+void EngineCore::note_plan(const Step& step, double now_s) {
+  for (const SeqId id : step.admitted) {
+    const Place place = places_.at(id);
+    RequestOutput& output = place.request->output;
+    if (output.metrics.scheduled_ts != 0) continue;
+    output.metrics.scheduled_ts = now_s;
+    output.num_cached_tokens = scheduler_->num_cached_tokens(id);
+    if (place.request->events.on_prefill)
+      place.request->events.on_prefill(output.num_cached_tokens,
+                                       static_cast<int>(place.request->prompt().size()));
+  }
+  for (const SeqId id : step.preempted) ++places_.at(id).request->output.metrics.num_preemptions;
+}
+
+// All chunks end to end, and what is wanted of their rows.
+void EngineCore::lay_out(const Step& step) {
+  tokens_.clear();
+  sequences_.clear();
+  rows_.clear();
+  jobs_.clear();
+  only_prompt_.clear();
+  for (const StepChunk& chunk : step.chunks) {
+    const auto first_row = static_cast<int>(tokens_.size());
+    tokens_.insert(tokens_.end(), chunk.tokens.begin(), chunk.tokens.end());
+    sequences_.push_back({.first_row = first_row,
+                          .num_tokens = static_cast<int>(chunk.tokens.size()),
+                          .first_position = chunk.first_position,
+                          .block_table = chunk.block_table});
+    if (chunk.padding)
+      want_row(first_row);  // as if it still were somebody's
+    else
+      add_jobs(chunk, first_row);
+  }
+}
+
+void EngineCore::want_row(int row) {
+  if (rows_.empty() || rows_.back() != row) rows_.push_back(row);
+}
+
+void EngineCore::add_jobs(const StepChunk& chunk, int first_row) {
+  const Place place = places_.at(chunk.id);
+  Active& request = *place.request;
+  const auto index_of_row = [&] { return static_cast<int>(rows_.size()) - 1; };
+  if (request.request.params.prompt_logprobs && !request.started)
+    for (size_t i = 0; i < chunk.tokens.size(); ++i) {
+      // After a preemption some are known.
+      const int next = chunk.first_position + static_cast<int>(i) + 1;
+      if (next < std::ssize(request.output.prompt_logprobs) || next >= std::ssize(request.prompt()))
+        continue;
+      want_row(first_row + static_cast<int>(i));
+      jobs_.push_back({index_of_row(), &request, kPromptToken, next});
+    }
+  if (!chunk.completes) return;
+  if (request.max_tokens == 0) return only_prompt_.push_back(&request);
+  want_row(first_row + static_cast<int>(chunk.tokens.size()) - 1);
+  // The choices draw their first tokens from the same row.
+  const int end = request.started ? place.choice + 1 : request.request.params.n;
+  for (int choice = place.choice; choice < end; ++choice)
+    jobs_.push_back({index_of_row(), &request, choice, 0});
+}
+
+// --- drawing --------------------------------------------------------------------------------
+
+void EngineCore::draw_all() {
+  const auto most = static_cast<size_t>(model_.limits().max_logits_rows);
+  auto first_job = jobs_.cbegin();
+  for (size_t first = 0; first < rows_.size(); first += most) {
+    const size_t count = std::min(most, rows_.size() - first);
+    model_.logits(std::span(std::as_const(rows_)).subspan(first, count), logits());
+    const auto end_job = std::find_if(first_job, jobs_.cend(), [&](const Job& job) {
+      return std::cmp_greater_equal(job.row, first + count);
+    });
+    take_all({first_job, end_job}, static_cast<int>(first));
+    first_job = end_job;
+  }
+  for (Active* request : only_prompt_) end(*request, FinishReason::length);
+}
+
+// In parallel; then each is delivered, in order.
+void EngineCore::take_all(std::span<const Job> jobs, int first_row) {
+  taken_.resize(jobs.size());
+  const auto take_one = [&](Sampler& sampler, size_t i) {
+    taken_[i] = take(jobs[i], first_row, sampler);
+  };
+  if (options_.pool && jobs.size() > 1)
+    options_.pool->run(
+        std::min(options_.pool->size(), static_cast<int>(jobs.size())), [&](Team& team) {
+          team.each(std::ssize(jobs), [&](int64_t i) {
+            take_one(samplers_[static_cast<size_t>(team.index())], static_cast<size_t>(i));
+          });
+        });
+  else
+    for (size_t i = 0; i < jobs.size(); ++i) take_one(samplers_[0], i);
+  drawn_at_ = now();
+  for (size_t i = 0; i < jobs.size(); ++i)
+    if (!jobs[i].request->ended) deliver(jobs[i], std::move(taken_[i]));
+}
+
+Result<Sample> EngineCore::take(const Job& job, int first_row, Sampler& sampler) const {
+  const auto stride = static_cast<size_t>(model_.limits().logits_stride);
+  const std::span<const float> row(
+      reinterpret_cast<const float*>(logits_.data()) +
+          static_cast<size_t>(job.row - first_row) * stride,
+      static_cast<size_t>(num_tokens_));
+  const Active& request = *job.request;
+  const SamplingParams& params = request.request.params;
+  if (job.choice == kPromptToken) {
+    const TokenId token = request.prompt()[static_cast<size_t>(job.index)];
+    OCTAVO_TRY(TokenLogprobs entry, logprobs_of(row, token, *params.prompt_logprobs));
+    return Sample{token, std::move(entry)};
+  }
+  const Sequence& choice = *request.choices[static_cast<size_t>(job.choice)];
+  return sampler.sample(row, {.params = params,
+                              .seed = request.output.seed,
+                              .choice = static_cast<uint32_t>(job.choice),
+                              .history = {request.prompt(), choice.tokens()},
+                              .eog = tokenizer_.eog()});
+}
+
+void EngineCore::deliver(const Job& job, Result<Sample> taken) {
+  Active& request = *job.request;
+  if (!taken) return end(request, taken.error());
+  if (job.choice == kPromptToken)
+    request.output.prompt_logprobs.push_back(std::move(taken->logprobs));
+  else
+    commit_token(request, job.choice, std::move(*taken));
+}
+
+void EngineCore::commit_token(Active& request, int index, Sample sample) {
+  const auto i = static_cast<size_t>(index);
+  if (i >= request.ids.size()) {  // a further choice begins
+    request.ids.push_back(scheduler_->fork(request.ids[0]));
+    places_.emplace(request.ids[i], Place{&request, index});
+  }
+  Sequence& choice = *request.choices[i];
+  RequestMetrics& metrics = request.output.metrics;
+  if (!std::exchange(request.started, true)) metrics.first_token_ts = drawn_at_;
+  metrics.last_token_ts = drawn_at_;
+  ++metrics.num_generation_tokens;
+  const std::string text = choice.commit(std::move(sample));
+  tell(request, choice, text, 1);
+  outcomes_.push_back({request.ids[i], std::span(choice.tokens()).last(1), choice.finished()});
+  if (choice.finished() && --request.num_unfinished == 0) {
+    request.ended = true;
+    finished_.push_back(&request);
+  }
+}
+
+// --- the end of a request -------------------------------------------------------------------
+
+void EngineCore::end(Active& request, FinishReason reason) {
+  if (std::exchange(request.ended, true)) return;
+  for (auto& choice : request.choices)
+    if (!choice->finished()) tell(request, *choice, choice->end(reason), 0);
+  finished_.push_back(&request);
+}
+
+void EngineCore::end(Active& request, const Error& error) {
+  if (request.ended) return;
+  request.output.error = error;
+  end(request, FinishReason::error);
+}
+
+void EngineCore::tell(const Active& request, const Sequence& choice, std::string_view text,
+                      size_t num_tokens) {
+  if (!request.events.on_delta || (text.empty() && num_tokens == 0)) return;
+  ChoiceDelta delta{.index = choice.index(), .text = text};
+  delta.token_ids = std::span(choice.tokens()).last(num_tokens);
+  if (!choice.logprobs().empty()) delta.logprobs = std::span(choice.logprobs()).last(num_tokens);
+  request.events.on_delta(delta);
+}
+
+void EngineCore::tell_prefill(const StepChunk& chunk) {
+  if (chunk.padding) return;
+  const Place place = places_.at(chunk.id);
+  const auto total = static_cast<int>(place.request->prompt().size());
+  if (place.choice != 0 || chunk.first_position >= total || !place.request->events.on_prefill)
+    return;
+  place.request->events.on_prefill(
+      std::min(chunk.first_position + static_cast<int>(chunk.tokens.size()), total), total);
+}
+
+// Between steps: their blocks go back first, then they are told.
+void EngineCore::finish_requests() {
+  while (!finished_.empty()) {
+    Active& request = *finished_.back();
+    finished_.pop_back();
+    for (const SeqId id : request.ids) {
+      scheduler_->remove(id);
+      places_.erase(id);
+    }
+    if (const auto checked = check_weights(true); !checked && !request.output.error)
+      request.output.error = checked.error();
+    for (auto& choice : request.choices) request.output.outputs.push_back(choice->take_output());
+    const auto node = requests_.extract(request.id);
+    node.mapped()->events.on_finish(std::move(node.mapped()->output));
+  }
+}
+
+}  // namespace octavo

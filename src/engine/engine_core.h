@@ -1,0 +1,148 @@
+// The step loop: plan, forward, draw, commit, tell. Owns all state of requests on their way; borrows
+// model and tokenizer.
+//
+// One thread calls it (engine.h is the door for others), but for check(), which any may.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <stop_token>
+#include <unordered_map>
+#include <vector>
+
+#include "base/result.h"
+#include "base/thread_pool.h"
+#include "engine/outputs.h"
+#include "engine/request.h"
+#include "engine/sequence.h"
+#include "model/model.h"
+#include "sampling/sampler.h"
+#include "sched/scheduler.h"
+#include "tensor/aligned_buffer.h"
+#include "text/tokenizer.h"
+
+namespace octavo {
+
+// One step, for measurements; seconds of the engine's clock.
+struct StepReport {
+  double start_s = 0;
+  double plan_s = 0;     // deciding, and taking blocks
+  double forward_s = 0;  // the model, logits included
+  double draw_s = 0;     // sampling
+  double commit_s = 0;   // the rest: bookkeeping, text, events
+  const Step* step = nullptr;
+  const Scheduler* scheduler = nullptr;
+};
+
+struct EngineCoreOptions {
+  SchedulerOptions scheduler;  // max_model_len: 0 means the model's context
+  // Asked before and after each step, and with wait = true before an answer is given out, also
+  // before numbers are blamed for one; an error ends the request. May be empty.
+  std::function<Result<void>(bool wait)> check_weights = {};
+  ThreadPool* pool = nullptr;      // draws for several rows at once; nullptr: one after the other
+  std::function<double()> clock = {};  // seconds; empty: since the engine was made
+  std::function<void(const StepReport&)> on_step = {};  // after each step; may be empty
+};
+
+class EngineCore {
+ public:
+  // Errors: invalid_argument (the model's block size or number of blocks cannot hold; those of
+  // validate(SchedulerOptions)).
+  static Result<std::unique_ptr<EngineCore>> create(Model& model, const Tokenizer& tokenizer,
+                                                    EngineCoreOptions options);
+
+  // Whether a request can be served at all. Errors: invalid_argument (parameters, an empty prompt,
+  // ids that are no tokens), context_overflow (prompt, or prompt plus max_tokens, longer than
+  // max_model_len), resource_exhausted (more KV blocks than there are).
+  Result<void> check(const Request& request) const;
+
+  // events.on_finish comes in every case, here at once if check() refuses.
+  void add(RequestId id, Request request, RequestEvents events, double arrival_s);
+  // Ends all of its choices with FinishReason::abort. No-op for an unknown id.
+  void cancel(RequestId id);
+  // Ends everything that is on its way.
+  void cancel_all();
+
+  // One step; false if there is nothing to do. `stop` ends it on the way, as if it had not been.
+  bool step(std::stop_token stop = {});
+
+  double now() const { return options_.clock(); }
+  Scheduler& scheduler() { return *scheduler_; }
+  const Scheduler& scheduler() const { return *scheduler_; }
+  int num_requests() const { return static_cast<int>(requests_.size()); }
+
+ private:
+  struct Active {  // a request on its way
+    RequestId id;
+    Request request;
+    RequestEvents events;
+    RequestOutput output;
+    int max_tokens = 0;  // of each choice
+    std::vector<std::unique_ptr<Sequence>> choices;
+    std::vector<SeqId> ids;  // of the choices; at first of the first alone
+    int num_unfinished = 0;  // of the choices
+    bool started = false;    // its first tokens are being drawn, or have been
+    bool ended = false;      // is in finished_
+
+    const std::vector<TokenId>& prompt() const { return request.prompt_token_ids; }
+  };
+  struct Place {  // of a sequence
+    Active* request;
+    int choice;
+  };
+  // Something to take from a row of logits: the next token of a choice, or the log-probability of
+  // a prompt token.
+  struct Job {
+    int row;      // index of rows_
+    Active* request;
+    int choice;   // kPromptToken: of the prompt
+    int index;    // of the prompt token
+  };
+  static constexpr int kPromptToken = -1;
+
+  EngineCore(Model& model, const Tokenizer& tokenizer, EngineCoreOptions options,
+             std::unique_ptr<Scheduler> scheduler, AlignedBuffer logits);
+
+  Result<void> check_weights(bool wait) const;
+
+  void note_plan(const Step& step, double now_s);
+  void lay_out(const Step& step);
+  void add_jobs(const StepChunk& chunk, int first_row);
+  void want_row(int row);
+
+  void draw_all();
+  void take_all(std::span<const Job> jobs, int first_row);
+  Result<Sample> take(const Job& job, int first_row, Sampler& sampler) const;
+  void deliver(const Job& job, Result<Sample> taken);
+  void commit_token(Active& request, int choice, Sample sample);
+
+  void end(Active& request, FinishReason reason);
+  void end(Active& request, const Error& error);
+  void tell(const Active& request, const Sequence& choice, std::string_view text, size_t num_tokens);
+  void tell_prefill(const StepChunk& chunk);
+  void finish_requests();
+  float* logits() { return reinterpret_cast<float*>(logits_.data()); }
+
+  Model& model_;
+  const Tokenizer& tokenizer_;
+  EngineCoreOptions options_;
+  std::unique_ptr<Scheduler> scheduler_;
+  int num_tokens_;  // that may be drawn
+  std::unordered_map<RequestId, std::unique_ptr<Active>> requests_;
+  std::unordered_map<SeqId, Place> places_;
+  std::vector<Active*> finished_;   // in this step
+  std::vector<Sampler> samplers_;   // one per thread
+  AlignedBuffer logits_;            // float [max_logits_rows][logits_stride]
+  // Of the current step; kept for their memory.
+  std::vector<TokenId> tokens_;
+  std::vector<BatchSequence> sequences_;
+  std::vector<int> rows_;  // whose logits are wanted
+  std::vector<Job> jobs_;  // in order of rows
+  std::vector<Result<Sample>> taken_;
+  std::vector<Active*> only_prompt_;  // their prompts are complete, which is all they asked for
+  std::vector<StepOutcome> outcomes_;
+  double drawn_at_ = 0;
+};
+
+}  // namespace octavo

@@ -1,0 +1,45 @@
+// What the engine is asked for, and whom it tells.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/ids.h"
+#include "core/sampling_params.h"
+#include "engine/outputs.h"
+
+namespace octavo {
+
+enum class RequestId : int64_t {};
+
+struct Request {
+  std::vector<TokenId> prompt_token_ids;
+  SamplingParams params;
+  int priority = 0;        // lower goes first, under SchedulingPolicy::priority
+  std::string cache_salt;  // requests share prefixes only with those of the same salt
+};
+
+// What choice `index` gained in one step; concatenated, the texts are CompletionOutput::text, and so
+// on. Valid during the call.
+struct ChoiceDelta {
+  int index = 0;
+  std::string_view text;  // may be empty: held back until it is complete
+  std::span<const TokenId> token_ids;
+  std::span<const TokenLogprobs> logprobs;  // one per token, if asked for
+};
+
+// Called on the engine's thread, between steps: they must be quick, and may call Engine::cancel().
+// All but on_finish may be empty.
+struct RequestEvents {
+  std::function<void(const ChoiceDelta&)> on_delta;
+  // Prompt tokens that are in the cache, for a progress bar; again from the start after a
+  // preemption.
+  std::function<void(int done, int total)> on_prefill;
+  // The last event of every request, exactly once.
+  std::function<void(RequestOutput)> on_finish;
+};
+
+}  // namespace octavo

@@ -1,0 +1,485 @@
+#include "sched/scheduler.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cassert>
+#include <limits>
+#include <tuple>
+
+#include "kv/block_size.h"
+
+namespace octavo {
+namespace {
+
+// Candidates that a plan looks at first; more only if it has room for more. The longest match is
+// looked for among more of them.
+constexpr size_t kCandidates = 4;
+constexpr size_t kMatchCandidates = 64;
+
+}  // namespace
+
+bool Scheduler::ByRank::operator()(const Sequence* a, const Sequence* b) const {
+  return std::tuple(a->rank, a->given.arrival_s, a->id) <
+         std::tuple(b->rank, b->given.arrival_s, b->id);
+}
+
+bool Scheduler::ByArrival::operator()(const Sequence* a, const Sequence* b) const {
+  return std::tuple(a->given.arrival_s, a->id) < std::tuple(b->given.arrival_s, b->id);
+}
+
+bool Scheduler::RunsBefore::operator()(const Sequence* a, const Sequence* b) const {
+  if (policy == SchedulingPolicy::priority && a->given.priority != b->given.priority)
+    return a->given.priority < b->given.priority;
+  return ByArrival()(a, b);
+}
+
+Result<void> validate(const SchedulerOptions& options, int num_blocks, int block_size) {
+  const auto refuse = [](std::string message) {
+    return fail(ErrorCode::invalid_argument, std::move(message));
+  };
+  OCTAVO_CHECK_OK(check_block_size(block_size));
+  if (options.max_num_seqs < 1) return refuse("max_num_seqs must be at least 1");
+  if (options.max_num_batched_tokens < options.max_num_seqs)
+    return refuse(fmt::format("max_num_batched_tokens is {} and max_num_seqs {}: each running "
+                              "sequence needs a token of every step; raise the first or lower "
+                              "the second",
+                              options.max_num_batched_tokens, options.max_num_seqs));
+  if (options.max_model_len < 1) return refuse("max_model_len must be at least 1");
+  const int64_t needed = blocks_for(options.max_model_len, block_size);
+  if (options.kv_layout == KvCacheLayout::contiguous && needed > num_blocks)
+    return refuse(fmt::format("a contiguous sequence of max_model_len {} takes {} KV blocks of {} "
+                              "tokens and there are {}; lower max_model_len to {}",
+                              options.max_model_len, needed, block_size, num_blocks,
+                              int64_t{num_blocks} * block_size));
+  return {};
+}
+
+Result<std::unique_ptr<Scheduler>> Scheduler::create(const SchedulerOptions& options,
+                                                     int num_blocks, int block_size) {
+  OCTAVO_CHECK_OK(validate(options, num_blocks, block_size));
+  OCTAVO_TRY(std::unique_ptr<BlockPool> pool, BlockPool::create(num_blocks, block_size));
+  return std::unique_ptr<Scheduler>(new Scheduler(options, std::move(pool)));
+}
+
+Scheduler::Scheduler(const SchedulerOptions& options, std::unique_ptr<BlockPool> pool)
+    : options_(options), pool_(std::move(pool)), tree_(*pool_, options.prefix_cache_policy) {
+  if (options_.kv_layout == KvCacheLayout::contiguous) {
+    const int64_t run = blocks_for(options_.max_model_len, pool_->block_size());
+    options_.max_num_seqs =
+        std::min(options_.max_num_seqs, static_cast<int>(pool_->num_blocks() / run));
+  }
+}
+
+bool Scheduler::caches_prefixes() const {
+  return options_.enable_prefix_caching && options_.keep_kv &&
+         options_.kv_layout == KvCacheLayout::paged;
+}
+
+// The last token of an answer is never computed.
+int64_t Scheduler::blocks_for_whole(const Sequence& s) const {
+  return blocks_for(s.prompt_tokens + std::max(s.given.max_new_tokens - 1, 0), pool_->block_size());
+}
+
+Result<SeqId> Scheduler::add(NewSequence given) {
+  auto sequence = std::make_unique<Sequence>(SeqId{next_id_}, *pool_);
+  sequence->tokens = std::move(given.tokens);
+  sequence->given = std::move(given);
+  sequence->prompt_tokens = static_cast<int>(sequence->tokens.size());
+  const int64_t blocks = blocks_for_whole(*sequence);
+  if (blocks > pool_->num_blocks())
+    return fail(ErrorCode::resource_exhausted,
+                fmt::format("{} prompt tokens and {} to generate need {} KV blocks of {} tokens, "
+                            "but the cache has {} ({} tokens); shorten the prompt, lower "
+                            "max_tokens, or give the cache more memory",
+                            sequence->prompt_tokens, sequence->given.max_new_tokens, blocks,
+                            pool_->block_size(), pool_->num_blocks(),
+                            int64_t{pool_->num_blocks()} * pool_->block_size()));
+  const int64_t room = int64_t{sequence->prompt_tokens} + sequence->given.max_new_tokens;
+  sequence->tokens.reserve(static_cast<size_t>(room));
+  sequence->table.make_room(room);
+  ++next_id_;
+  Sequence& added = *sequences_.emplace(sequence->id, std::move(sequence)).first->second;
+  enqueue(added);
+  return added.id;
+}
+
+void Scheduler::enqueue(Sequence& s) {
+  s.state = State::waiting;
+  hash_blocks(s);
+  s.rank = 0;
+  if (options_.policy == SchedulingPolicy::priority)
+    s.rank = s.given.priority;
+  else if (s.was_preempted)
+    s.rank = std::numeric_limits<double>::lowest();
+  else if (options_.policy == SchedulingPolicy::shortest_prefill_first)
+    s.rank = static_cast<double>(std::ssize(s.tokens) - view_of(s).num_cached) +
+             options_.ageing_tokens_per_s * s.given.arrival_s;
+  by_rank_.insert(&s);
+  by_arrival_.insert(&s);
+}
+
+void Scheduler::dequeue(Sequence& s) {
+  by_rank_.erase(&s);
+  by_arrival_.erase(&s);
+}
+
+void Scheduler::start_running(Sequence& s) {
+  s.state = State::running;
+  running_.insert(
+      std::upper_bound(running_.begin(), running_.end(), &s, RunsBefore{options_.policy}), &s);
+}
+
+void Scheduler::stop_running(Sequence& s) {
+  running_.erase(std::find(running_.begin(), running_.end(), &s));
+}
+
+void Scheduler::hash_blocks(Sequence& s) {
+  if (!caches_prefixes()) return;
+  s.block_hashes.clear();
+  for (const Hash128& hash : block_hashes(s.given.key, s.tokens, pool_->block_size()))
+    s.block_hashes.push_back(hash.low);
+}
+
+// --- planning -------------------------------------------------------------------------------
+
+const Step& Scheduler::begin_step(double now_s) {
+  step_.chunks.clear();
+  step_.copies.clear();
+  step_.admitted.clear();
+  step_.preempted.clear();
+  make_plan(now_s);
+  step_.work = plan_.work;
+  for (const SeqId id : plan_.preempted) preempt(at(id));
+  // All of them before any block is taken, so that none of what they found is evicted.
+  for (const PlannedChunk& chunk : plan_.admitted) admit(at(chunk.id));
+  for (const PlannedChunk& chunk : plan_.running) add_chunk(at(chunk.id), chunk.num_tokens);
+  for (const PlannedChunk& chunk : plan_.admitted) add_chunk(at(chunk.id), chunk.num_tokens);
+  return step_;
+}
+
+void Scheduler::make_plan(double now_s) {
+  view_running();
+  const StepBudget step_budget = budget();
+  size_t count =
+      options_.policy == SchedulingPolicy::longest_prefix_match ? kMatchCandidates : kCandidates;
+  for (;; count *= 4) {
+    view_waiting(count, now_s);
+    const SchedulerView view{
+        running_view_, waiting_view_, {pool_->block_size(), pool_->num_free(), pool_->num_cached()}};
+    plan_ = plan(view, step_budget, now_s, std::move(plan_));
+    if (!plan_.wants_more || waiting_view_.size() >= by_rank_.size()) return;
+  }
+}
+
+StepBudget Scheduler::budget() const {
+  return {.max_num_seqs = options_.max_num_seqs,
+          .max_num_batched_tokens = options_.max_num_batched_tokens,
+          .long_prefill_token_threshold = options_.long_prefill_token_threshold,
+          .policy = options_.policy,
+          .mode = options_.mode,
+          .reserves_blocks = options_.kv_layout == KvCacheLayout::paged,
+          .max_waiting_s = options_.max_waiting_s,
+          .ageing_tokens_per_s = options_.ageing_tokens_per_s,
+          .max_step_s = options_.max_inter_token_s,
+          .step_model = step_model_};
+}
+
+void Scheduler::view_running() {
+  running_view_.clear();
+  for (const Sequence* s : running_)
+    running_view_.push_back({.id = s->id,
+                             .num_tokens = static_cast<int>(s->tokens.size()),
+                             .num_computed = s->num_computed,
+                             .num_blocks = s->table.num_blocks(),
+                             .copies = writes_shared_block(*s),
+                             .releases = 0,
+                             .block_hashes = s->block_hashes});
+  if (!is_tight()) return;
+  // Counting them looks at every block, and only who preempts asks.
+  for (size_t i = 0; i < running_.size(); ++i)
+    running_view_[i].releases = running_[i]->table.num_unshared();
+}
+
+// Whether writing on takes a further block. A block shared with the prefix tree alone can be taken
+// out of the tree instead, when there is no further block.
+bool Scheduler::writes_shared_block(const Sequence& s) const {
+  return s.table.copies_on_write() && !tree_can_forget(s);
+}
+
+bool Scheduler::tree_can_forget(const Sequence& s) const {
+  if (s.table.num_tokens() % pool_->block_size() == 0) return false;
+  const BlockId last = s.table.block_ids().back();
+  return tree_.contains(last) && pool_->num_owners(last) == 2;
+}
+
+// A prefix that ends inside a block is copied, for which both blocks are held at once. A sequence
+// that may need all there are does without.
+bool Scheduler::only_whole_blocks(const Sequence& s) const {
+  return blocks_for(std::ssize(s.tokens), pool_->block_size()) + 1 >
+         int64_t{pool_->num_blocks()} - tree_.num_pinned_blocks();
+}
+
+// Whether all running sequences may not get the blocks of this step.
+bool Scheduler::is_tight() const {
+  int64_t needed = options_.max_num_batched_tokens / pool_->block_size() + 1;
+  needed += 2 * std::ssize(running_);
+  return needed > int64_t{pool_->num_free()} + pool_->num_cached();
+}
+
+// The first ones by rank, and those that waited too long.
+void Scheduler::view_waiting(size_t count, double now_s) {
+  waiting_view_.clear();
+  if (options_.mode == SchedulingMode::static_batch && !running_.empty()) return;
+  if (std::cmp_greater_equal(running_.size(), options_.max_num_seqs)) return;
+  size_t left = count;
+  for (auto it = by_rank_.begin(); it != by_rank_.end() && left > 0; ++it, --left)
+    waiting_view_.push_back(view_of(**it));
+  if (options_.policy == SchedulingPolicy::fcfs || left > 0) return;
+  for (auto it = by_arrival_.begin(); it != by_arrival_.end() && left < count; ++it, ++left) {
+    if (now_s - (*it)->given.arrival_s <= options_.max_waiting_s) return;
+    const auto same = [&](const WaitingView& w) { return w.id == (*it)->id; };
+    if (std::none_of(waiting_view_.begin(), waiting_view_.end(), same))
+      waiting_view_.push_back(view_of(**it));
+  }
+}
+
+WaitingView Scheduler::view_of(const Sequence& s) const {
+  WaitingView view{.id = s.id,
+                   .num_tokens = static_cast<int>(s.tokens.size()),
+                   .arrival_s = s.given.arrival_s,
+                   .priority = s.given.priority,
+                   .was_preempted = s.was_preempted,
+                   .block_hashes = s.block_hashes};
+  if (!reads_cache(s)) return view;
+  const PrefixTree::Lookup found = tree_.lookup(s.given.key, s.tokens, only_whole_blocks(s));
+  view.num_cached = found.num_tokens;
+  view.cached_only = found.num_cached_only;
+  return view;
+}
+
+// --- carrying it out ------------------------------------------------------------------------
+
+void Scheduler::preempt(Sequence& s) {
+  stop_running(s);
+  if (s.state == State::padding) return erase(s);
+  release_blocks(s);
+  ++num_preemptions_;
+  step_.preempted.push_back(s.id);
+  s.was_preempted = true;
+  enqueue(s);
+}
+
+void Scheduler::admit(Sequence& s) {
+  dequeue(s);
+  take_prefix(s);
+  if (s.num_cached < 0) s.num_cached = s.num_computed;
+  // Of what is known all but the last token had been computed before.
+  if (s.was_preempted) recomputed_tokens_ += std::ssize(s.tokens) - 1 - s.num_computed;
+  start_running(s);
+  step_.admitted.push_back(s.id);
+}
+
+bool Scheduler::reads_cache(const Sequence& s) const {
+  return caches_prefixes() && s.given.reads_prefix_cache;
+}
+
+void Scheduler::take_prefix(Sequence& s) {
+  if (options_.kv_layout == KvCacheLayout::contiguous) {
+    // There is a run for each place: all of them are equally long.
+    const auto taken = s.table.reserve_run(options_.max_model_len);
+    assert(taken);
+    (void)taken;
+  }
+  if (!caches_prefixes()) return;
+  if (!s.given.reads_prefix_cache) return tree_.record_skipped(std::ssize(s.tokens));
+  PrefixMatch match = tree_.acquire(s.given.key, s.tokens, only_whole_blocks(s), s.was_preempted);
+  s.num_computed = match.num_tokens;
+  if (match.num_tokens > 0) s.table.adopt(std::move(match.blocks), match.num_tokens);
+}
+
+void Scheduler::add_chunk(Sequence& s, int num_tokens) {
+  if (!reserve(s, s.num_computed + num_tokens)) return;
+  s.planned = num_tokens;
+  const auto first = static_cast<size_t>(s.num_computed);
+  step_.chunks.push_back(
+      {.id = s.id,
+       .first_position = s.num_computed,
+       .tokens = std::span(s.tokens).subspan(first, static_cast<size_t>(num_tokens)),
+       .block_table = s.table.block_ids(),
+       .completes = s.num_computed + num_tokens == static_cast<int>(s.tokens.size()),
+       .padding = s.state == State::padding});
+}
+
+// False: the plan counted on blocks that are not there; the sequence waits a step.
+bool Scheduler::reserve(Sequence& s, int num_tokens) {
+  int missing = s.table.blocks_to_reserve(num_tokens) - pool_->num_free();
+  if (missing > 0) missing -= tree_.evict(missing);
+  if (missing > 0 && tree_can_forget(s)) tree_.forget(s.table.block_ids().back());
+  auto copies = s.table.reserve(num_tokens);
+  assert(copies);
+  if (!copies) return false;
+  step_.copies.insert(step_.copies.end(), copies->begin(), copies->end());
+  return true;
+}
+
+SeqId Scheduler::fork(SeqId parent_id) {
+  const Sequence& parent = at(parent_id);
+  auto child = std::make_unique<Sequence>(SeqId{next_id_++}, *pool_);
+  child->given = parent.given;
+  child->tokens.reserve(parent.tokens.capacity());
+  child->tokens = parent.tokens;
+  child->prompt_tokens = parent.prompt_tokens;
+  child->num_cached = parent.num_cached;
+  Sequence& added = *sequences_.emplace(child->id, std::move(child)).first->second;
+  const bool runs = options_.kv_layout == KvCacheLayout::paged &&
+                    std::cmp_less(running_.size(), options_.max_num_seqs);
+  if (runs) {
+    added.table = parent.table.fork();
+    added.table.make_room(std::ssize(added.tokens) + added.given.max_new_tokens);
+    added.num_computed = parent.num_computed + parent.planned;
+    added.block_hashes = parent.block_hashes;
+    start_running(added);
+  } else {
+    added.was_preempted = true;
+    enqueue(added);
+  }
+  return added.id;
+}
+
+// --- the end of a step ----------------------------------------------------------------------
+
+void Scheduler::commit(std::span<const StepOutcome> outcomes, double seconds) {
+  ++num_steps_;
+  if (seconds > 0) step_model_.observe(step_.work, seconds);
+  for (const StepChunk& chunk : step_.chunks) finish_chunk(at(chunk.id));
+  for (const StepOutcome& outcome : outcomes) {
+    Sequence& s = at(outcome.id);
+    append(s, outcome.tokens);
+    if (outcome.finished) finish(s);
+  }
+  step_.chunks.clear();
+  end_static_batch();
+}
+
+void Scheduler::finish_chunk(Sequence& s) {
+  const int size = pool_->block_size();
+  const int before = s.num_computed;
+  s.num_computed += std::exchange(s.planned, 0);
+  if (s.state == State::padding) return append(s, std::span(s.tokens).last(1));
+  if (caches_prefixes() && s.num_computed / size > before / size)
+    tree_.insert(s.given.key, std::span(s.tokens).first(static_cast<size_t>(s.num_computed)),
+                 s.table, false);
+}
+
+void Scheduler::append(Sequence& s, std::span<const TokenId> tokens) {
+  for (const TokenId token : tokens) s.tokens.push_back(token);
+  if (options_.keep_kv || tokens.empty()) return;
+  s.num_computed = 0;
+  (void)s.table.truncate(0);
+}
+
+void Scheduler::finish(Sequence& s) {
+  const bool stays = options_.mode == SchedulingMode::static_batch && options_.pad_finished &&
+                     s.state == State::running &&
+                     std::cmp_less(s.tokens.size(), options_.max_model_len);
+  if (stays)
+    s.state = State::padding;
+  else
+    remove(s.id);
+}
+
+// Padding goes with the last that is not, or when it would outgrow the context.
+void Scheduler::end_static_batch() {
+  if (options_.mode != SchedulingMode::static_batch) return;
+  const bool ended = std::all_of(running_.begin(), running_.end(), [](const Sequence* s) {
+    return s->state == State::padding;
+  });
+  for (size_t i = running_.size(); i-- > 0;) {
+    Sequence& s = *running_[i];
+    if (s.state == State::padding &&
+        (ended || std::cmp_greater_equal(s.tokens.size(), options_.max_model_len))) {
+      stop_running(s);
+      erase(s);
+    }
+  }
+}
+
+void Scheduler::abandon_step() {
+  for (const StepChunk& chunk : step_.chunks) at(chunk.id).planned = 0;
+  step_.chunks.clear();
+}
+
+void Scheduler::remove(SeqId id) {
+  const auto found = sequences_.find(id);
+  if (found == sequences_.end()) return;
+  Sequence& s = *found->second;
+  if (s.state == State::padding) return;
+  if (s.state == State::waiting)
+    dequeue(s);
+  else
+    stop_running(s);
+  erase(s);
+}
+
+void Scheduler::erase(Sequence& s) {
+  if (s.state != State::padding) release_blocks(s);
+  sequences_.erase(s.id);
+}
+
+// What is computed stays in the prefix tree for whoever comes with the same tokens.
+void Scheduler::release_blocks(Sequence& s) {
+  (void)s.table.truncate(s.num_computed);
+  if (caches_prefixes() && s.num_computed > 0)
+    tree_.insert(s.given.key, std::span(s.tokens).first(static_cast<size_t>(s.num_computed)),
+                 s.table, true);
+  s.table = BlockTable(*pool_);
+  s.num_computed = 0;
+}
+
+// --- looking --------------------------------------------------------------------------------
+
+bool Scheduler::is_running(SeqId id) const {
+  const auto found = sequences_.find(id);
+  return found != sequences_.end() && found->second->state == State::running;
+}
+
+int Scheduler::num_cached_tokens(SeqId id) const { return std::max(at(id).num_cached, 0); }
+
+std::span<const TokenId> Scheduler::tokens(SeqId id) const { return at(id).tokens; }
+
+SchedulerStats Scheduler::stats() const {
+  SchedulerStats stats{.num_running = num_running(),
+                       .num_waiting = num_waiting(),
+                       .num_preemptions = num_preemptions_,
+                       .num_steps = num_steps_,
+                       .recomputed_tokens = recomputed_tokens_,
+                       .num_blocks = pool_->num_blocks(),
+                       .num_free_blocks = pool_->num_free(),
+                       .num_cached_blocks = pool_->num_cached()};
+  for (const Sequence* s : running_) {
+    stats.reserved_tokens += int64_t{s->table.num_blocks()} * pool_->block_size();
+    stats.stored_tokens += s->num_computed;
+  }
+  return stats;
+}
+
+void Scheduler::map_blocks(std::vector<int64_t>& owners) const {
+  owners.assign(static_cast<size_t>(pool_->num_blocks()), kFreeBlock);
+  std::vector<BlockId> cached;
+  tree_.append_references(cached);
+  for (const BlockId id : cached) owners[static_cast<size_t>(raw(id))] = kCachedBlock;
+  for (const Sequence* s : running_)
+    for (const BlockId id : s->table.block_ids()) owners[static_cast<size_t>(raw(id))] = raw(s->id);
+}
+
+Result<void> Scheduler::check() const {
+  std::vector<BlockId> references;
+  tree_.append_references(references);
+  for (const auto& [id, s] : sequences_)
+    for (const BlockId block : s->table.block_ids()) references.push_back(block);
+  OCTAVO_CHECK_OK(pool_->check(references));
+  return tree_.check();
+}
+
+}  // namespace octavo

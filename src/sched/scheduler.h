@@ -1,0 +1,232 @@
+// The bookkeeping of all sequences of an engine: who waits, who runs, which blocks they hold. The
+// decisions are plan()'s; this class gathers what it looks at and carries out what it says.
+//
+// One thread. A step is begin_step(), then the forward, then commit().
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <set>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "base/hash.h"
+#include "base/result.h"
+#include "core/ids.h"
+#include "kv/block_pool.h"
+#include "kv/block_table.h"
+#include "kv/prefix_tree.h"
+#include "sched/plan.h"
+#include "sched/step_model.h"
+
+namespace octavo {
+
+enum class KvCacheLayout : uint8_t {
+  paged,       // blocks as they are needed, wherever they are free
+  contiguous,  // max_model_len positions for each sequence, side by side, from the start
+};
+
+struct SchedulerOptions {
+  int max_num_seqs = 256;
+  int max_num_batched_tokens = 512;
+  int long_prefill_token_threshold = 0;  // tokens of one prompt in a step; 0: no limit
+  SchedulingPolicy policy = SchedulingPolicy::fcfs;
+  SchedulingMode mode = SchedulingMode::continuous;
+  bool pad_finished = true;  // static_batch: who is done stays in the batch until it ends
+  KvCacheLayout kv_layout = KvCacheLayout::paged;
+  int max_model_len = 0;  // tokens of a sequence at most, prompt and answer
+  bool enable_prefix_caching = true;  // paged only
+  EvictionPolicy prefix_cache_policy = EvictionPolicy::lru;
+  bool keep_kv = true;         // false: every token is computed with its whole context, for comparison
+  double max_waiting_s = 30;   // see StepBudget
+  double ageing_tokens_per_s = 500;
+  double max_inter_token_s = 0;  // wish for the time between two tokens of an answer; 0: none
+};
+
+// Errors: invalid_argument, naming the option and what to change it to.
+Result<void> validate(const SchedulerOptions& options, int num_blocks, int block_size);
+
+struct NewSequence {
+  std::vector<TokenId> tokens;  // the prompt; not empty
+  int max_new_tokens = 0;       // 0: only the prompt is computed
+  PrefixKey key;
+  double arrival_s = 0;
+  int priority = 0;
+  bool reads_prefix_cache = true;  // false: all of its prompt is computed
+};
+
+// One sequence's part of a step.
+struct StepChunk {
+  SeqId id{};
+  int first_position = 0;
+  std::span<const TokenId> tokens;       // to compute
+  std::span<const BlockId> block_table;  // covers them
+  bool completes = false;  // after it all known tokens are computed: the next one can be drawn
+  bool padding = false;    // of a sequence that is done; computed for nothing
+};
+
+struct Step {
+  std::vector<StepChunk> chunks;  // valid until the scheduler changes
+  std::vector<BlockCopy> copies;  // to carry out before the forward, in order
+  std::vector<SeqId> admitted, preempted;
+  StepWork work;
+
+  bool empty() const { return chunks.empty(); }
+};
+
+// What became of a sequence in a step.
+struct StepOutcome {
+  SeqId id{};
+  std::span<const TokenId> tokens;  // appended to it, in order
+  bool finished = false;
+};
+
+// In place of an owner in map_blocks().
+inline constexpr int64_t kFreeBlock = -1, kCachedBlock = -2;
+
+struct SchedulerStats {
+  int num_running = 0, num_waiting = 0;
+  int64_t num_preemptions = 0;
+  int64_t num_steps = 0;
+  int64_t recomputed_tokens = 0;  // computed again after a preemption
+  int num_blocks = 0, num_free_blocks = 0, num_cached_blocks = 0;
+  int64_t reserved_tokens = 0;  // positions in blocks that running sequences hold
+  int64_t stored_tokens = 0;    // of these with K and V in them
+};
+
+class Scheduler {
+ public:
+  static Result<std::unique_ptr<Scheduler>> create(const SchedulerOptions& options, int num_blocks,
+                                                   int block_size);
+
+  // A further sequence, which waits. resource_exhausted if it could not finish though it were
+  // alone: the error names its tokens and those of the cache.
+  Result<SeqId> add(NewSequence sequence);
+
+  // Plans the next step and takes blocks for it. Empty: nobody can do anything, because there is
+  // nobody.
+  const Step& begin_step(double now_s);
+
+  // After the forward of the step and before commit(): a further sequence with the same tokens and
+  // the same blocks, which goes on from here. It runs if there is a place for it; else it waits.
+  // REQUIRES: the chunk of `parent` completes.
+  SeqId fork(SeqId parent);
+
+  // The end of a step: its chunks are computed, these tokens drawn. Every sequence whose chunk
+  // completes, and every fork, has an outcome, or will be removed. seconds: what the step took; 0:
+  // unknown.
+  void commit(std::span<const StepOutcome> outcomes, double seconds);
+
+  // The step came to nothing; what it would have computed is still to do.
+  void abandon_step();
+
+  // Forgets a sequence between two steps, whatever it is doing. No-op if there is none, or if it is
+  // finished and stays as padding.
+  void remove(SeqId id);
+
+  bool has_work() const { return !running_.empty() || !by_rank_.empty(); }
+  int num_waiting() const { return static_cast<int>(by_rank_.size()); }
+  int num_running() const { return static_cast<int>(running_.size()); }
+  bool is_running(SeqId id) const;
+  // Positions of its prompt that were in the prefix cache when it was first admitted.
+  int num_cached_tokens(SeqId id) const;
+  std::span<const TokenId> tokens(SeqId id) const;
+
+  const SchedulerOptions& options() const { return options_; }
+  const StepModel& step_model() const { return step_model_; }
+  PrefixTree& prefix_tree() { return tree_; }
+  const PrefixTree& prefix_tree() const { return tree_; }
+  const BlockPool& pool() const { return *pool_; }
+  SchedulerStats stats() const;
+  // For each block the sequence that holds it (one of them, if several), kFreeBlock or kCachedBlock.
+  void map_blocks(std::vector<int64_t>& owners) const;
+
+  // I2, over pool, tree and tables. An error is a bug of this program.
+  Result<void> check() const;
+
+ private:
+  enum class State : uint8_t { waiting, running, padding };
+  struct Sequence {
+    SeqId id{};
+    NewSequence given;
+    std::vector<TokenId> tokens;  // prompt and answer so far
+    int prompt_tokens = 0;
+    int num_computed = 0;
+    int planned = 0;  // tokens of the step that is on its way
+    int num_cached = -1;  // when first admitted; -1: not yet
+    State state = State::waiting;
+    bool was_preempted = false;
+    BlockTable table;
+    std::vector<uint64_t> block_hashes;
+    double rank = 0;
+
+    Sequence(SeqId sequence, BlockPool& pool) : id(sequence), table(pool) {}
+  };
+  // Orders of those who wait. Times and ranks do not change while somebody waits.
+  struct ByRank {
+    bool operator()(const Sequence* a, const Sequence* b) const;
+  };
+  struct ByArrival {
+    bool operator()(const Sequence* a, const Sequence* b) const;
+  };
+  struct RunsBefore {
+    SchedulingPolicy policy;
+    bool operator()(const Sequence* a, const Sequence* b) const;
+  };
+
+  Scheduler(const SchedulerOptions& options, std::unique_ptr<BlockPool> pool);
+
+  bool caches_prefixes() const;
+  bool reads_cache(const Sequence& sequence) const;
+  bool writes_shared_block(const Sequence& sequence) const;
+  bool tree_can_forget(const Sequence& sequence) const;
+  bool only_whole_blocks(const Sequence& sequence) const;
+  int64_t blocks_for_whole(const Sequence& sequence) const;
+  Sequence& at(SeqId id) { return *sequences_.at(id); }
+  const Sequence& at(SeqId id) const { return *sequences_.at(id); }
+
+  void enqueue(Sequence& sequence);
+  void dequeue(Sequence& sequence);
+  void start_running(Sequence& sequence);
+  void stop_running(Sequence& sequence);
+  void hash_blocks(Sequence& sequence);
+
+  void make_plan(double now_s);
+  void view_running();
+  bool is_tight() const;
+  void view_waiting(size_t count, double now_s);
+  WaitingView view_of(const Sequence& sequence) const;
+  StepBudget budget() const;
+
+  void preempt(Sequence& sequence);
+  void admit(Sequence& sequence);
+  void take_prefix(Sequence& sequence);
+  void add_chunk(Sequence& sequence, int num_tokens);
+  bool reserve(Sequence& sequence, int num_tokens);
+  void make_free(int num_blocks);
+
+  void finish_chunk(Sequence& sequence);
+  void append(Sequence& sequence, std::span<const TokenId> tokens);
+  void finish(Sequence& sequence);
+  void end_static_batch();
+  void release_blocks(Sequence& sequence);
+  void erase(Sequence& sequence);
+
+  SchedulerOptions options_;
+  std::unique_ptr<BlockPool> pool_;
+  PrefixTree tree_;
+  StepModel step_model_;
+  std::unordered_map<SeqId, std::unique_ptr<Sequence>> sequences_;
+  std::vector<Sequence*> running_;  // the first keeps its blocks longest
+  std::set<Sequence*, ByRank> by_rank_;
+  std::set<Sequence*, ByArrival> by_arrival_;
+  int64_t next_id_ = 0;
+  Step step_;
+  StepPlan plan_;
+  std::vector<RunningView> running_view_;
+  std::vector<WaitingView> waiting_view_;
+  int64_t num_preemptions_ = 0, num_steps_ = 0, recomputed_tokens_ = 0;
+};
+
+}  // namespace octavo

@@ -1,0 +1,56 @@
+// How long a step takes, learned while steps run: t = a + b * prefill tokens + c * KV tokens read +
+// d * sequences + e * prefill pairs. One object per engine; whoever plans reads it.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+namespace octavo {
+
+// What a step does, in the units of the model.
+struct StepWork {
+  int prefill_tokens = 0;     // of prompts, or computed again
+  int64_t kv_tokens = 0;      // context that single tokens look back on, summed
+  int num_seqs = 0;           // that bring a single token
+  int64_t prefill_pairs = 0;  // (token, position it sees) of prefill tokens: attention's part
+
+  // `num_tokens` of one sequence that has `num_computed` already.
+  void add_decode(int num_computed) {
+    ++num_seqs;
+    kv_tokens += num_computed + 1;
+  }
+  void add_prefill(int num_computed, int num_tokens) {
+    prefill_tokens += num_tokens;
+    prefill_pairs += int64_t{num_tokens} * num_computed + int64_t{num_tokens} * (num_tokens + 1) / 2;
+  }
+};
+
+// Recursive least squares of the relative error, with slow forgetting. Plain data: a copy plans
+// the same.
+class StepModel {
+ public:
+  StepModel();
+
+  // REQUIRES: seconds > 0.
+  void observe(const StepWork& work, double seconds);
+
+  // Seconds; 0 as long as nothing was observed. Never negative, and never less for more work.
+  double predict(const StepWork& work) const;
+
+  int64_t num_observed() const { return num_observed_; }
+  // |predicted - measured| / measured, each predicted before it was measured; a moving mean.
+  double relative_error() const { return error_; }
+
+ private:
+  static constexpr int kTerms = 5;
+  using Vector = std::array<double, kTerms>;
+
+  static Vector features(const StepWork& work);
+
+  Vector weights_{};
+  std::array<Vector, kTerms> covariance_{};
+  int64_t num_observed_ = 0;
+  double error_ = 0;
+};
+
+}  // namespace octavo
