@@ -1,9 +1,10 @@
 // Which KV blocks are free and how many owners each held one has: bookkeeping on integers. The
 // memory behind the blocks belongs to the storage, which is indexed by BlockId.
 //
-// A block is free or held. A held block has one or more owners, each with a BlockRef; when the last
-// one goes, the block is free. There is no other way to return a block, so it cannot be returned
-// twice or forgotten.
+// A block is free, held or cached. Each owner of a block has a BlockRef; when the last one goes,
+// the block is free. There is no other way to return a block, so it cannot be returned twice or
+// forgotten. A block whose only owner is the prefix tree is cached: nobody uses it, but what it
+// holds may be wanted again. All others that have an owner are held.
 //
 // Single-threaded: pool and handles are used by one thread. The pool does not move and must outlive
 // its handles.
@@ -34,6 +35,9 @@ class BlockRef {
   BlockRef share() const;
   // Whether there are other owners; then the block must not be written. REQUIRES: names a block.
   bool is_shared() const;
+  // Whether nobody but this owner and, if it has the block, the prefix tree owns it: then the block
+  // becomes free or cached with it. REQUIRES: names a block; not asked by the tree.
+  bool is_last_user() const;
 
  private:
   friend class BlockPool;
@@ -60,13 +64,26 @@ class BlockPool {
   // blocks never used follow in ascending order. resource_exhausted if none is free.
   Result<BlockRef> allocate();
 
+  // `count` blocks with consecutive ids, the lowest there are; O(num_blocks). resource_exhausted,
+  // naming the free blocks and their longest run, if no run is long enough. REQUIRES: count >= 0.
+  Result<std::vector<BlockRef>> allocate_run(int count);
+
+  // num_free() + num_held() + num_cached() = num_blocks(), each known at once.
   int num_blocks() const { return static_cast<int>(owners_.size()); }
   int num_free() const { return static_cast<int>(free_.size()); }
-  int num_held() const { return num_blocks() - num_free(); }
+  int num_held() const { return num_blocks() - num_free() - num_cached_; }
+  int num_cached() const { return num_cached_; }
   int block_size() const { return block_size_; }
+  int longest_free_run() const;  // O(num_blocks)
 
-  // Proves that each block is either free (listed once, no owner) or held (not listed, an owner or
-  // more). A contradiction is a bug of this program; the error names the block.
+  // Says that `block` is the prefix tree's own handle, or that it no longer is (before it goes).
+  // For the tree alone; there is at most one tree to a pool.
+  void set_in_tree(const BlockRef& block, bool in_tree);
+  bool is_in_tree(BlockId id) const { return in_tree_[static_cast<size_t>(raw(id))] != 0; }
+
+  // Proves that each block is free (listed once, no owner, not in the tree) or has an owner or more
+  // (not listed), and that cached blocks are counted right. A contradiction is a bug of this
+  // program; the error names the block.
   Result<void> check() const;
   // Also proves that the owners are exactly `references`: the id of every living handle, once for
   // each.
@@ -75,15 +92,18 @@ class BlockPool {
  private:
   friend class BlockRef;
   BlockPool(int num_blocks, int block_size);
-  void add_owner(BlockId id) { ++owners_[static_cast<size_t>(raw(id))]; }
+  void add_owner(BlockId id);
   void drop_owner(BlockId id);
 
   int block_size_;
-  std::vector<int32_t> owners_;  // per block; 0 if free
-  std::vector<BlockId> free_;    // a stack: the next one to give out is last
+  int num_cached_ = 0;            // in the tree, with one owner
+  std::vector<int32_t> owners_;   // per block; 0 if free
+  std::vector<uint8_t> in_tree_;  // per block; whether one of the owners is the prefix tree
+  std::vector<BlockId> free_;     // a stack: the next one to give out is last
 };
 
 // What BlockPool::check() proves, on plain data.
-Result<void> check_blocks(std::span<const int32_t> owners, std::span<const BlockId> free);
+Result<void> check_blocks(std::span<const int32_t> owners, std::span<const uint8_t> in_tree,
+                          std::span<const BlockId> free, int num_cached);
 
 }  // namespace octavo

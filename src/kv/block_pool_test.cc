@@ -128,7 +128,8 @@ TEST(CheckBlocks, FindsEveryContradiction) {
       {{0}, {BlockId{0}, kNoBlock}, "block -1 is free, but does not exist"},
   };
   for (const Case& c : cases) {
-    const Result<void> result = check_blocks(c.owners, c.free);
+    const Result<void> result =
+        check_blocks(c.owners, std::vector<uint8_t>(c.owners.size(), 0), c.free, 0);
     ASSERT_EQ(result.has_value(), c.named.empty()) << c.named;
     if (!result) {
       EXPECT_NE(result.error().message.find(c.named), std::string::npos) << c.named;

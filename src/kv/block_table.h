@@ -2,9 +2,11 @@
 // place p % block_size.
 //
 // Only this class decides that a block may be written. Positions are written once, in ascending
-// order, after reserve() has covered them. Blocks can be shared with other tables through fork(); a
-// shared block is never written: reserve() replaces the one in which writing goes on and says what
-// to copy.
+// order, after reserve() has covered them. Blocks can be shared, with other tables through fork()
+// and with the prefix tree; a shared block is never written: reserve() replaces the one in which
+// writing goes on and says what to copy.
+//
+// A table can have more blocks than its positions need: a run taken in advance by reserve_run().
 //
 // Owned by the engine thread, like its pool, which must outlive it.
 #pragma once
@@ -40,30 +42,53 @@ class BlockTable {
   // invalid_argument for fewer tokens than there are (use truncate()).
   Result<std::vector<BlockCopy>> reserve(int num_tokens);
 
+  // How many free blocks reserve(num_tokens) would take: for growth, and in place of shared ones.
+  // 0 for no more tokens than there are.
+  int blocks_to_reserve(int num_tokens) const;
+
+  // Begins with positions that somebody has computed already: num_tokens of them, in `blocks`. They
+  // may end inside the last block, which is replaced by a copy once it is written, if it is shared.
+  // REQUIRES: an empty table; exactly the blocks that hold num_tokens positions.
+  void adopt(std::vector<BlockRef> blocks, int num_tokens);
+
+  // Takes blocks with consecutive ids for num_tokens positions, but makes none of them writable:
+  // reserve() does, and takes no further blocks as long as it stays within. Errors: as
+  // BlockPool::allocate_run(); invalid_argument for a negative number or a table that has blocks.
+  Result<void> reserve_run(int num_tokens);
+
   // Takes the memory that the table itself needs for `num_tokens` positions; blocks are not taken.
   void make_room(int64_t num_tokens);
 
   // A second sequence with the same positions in the same blocks.
   BlockTable fork() const;
 
-  // Forgets the positions from `num_tokens` on; blocks without a position left are returned.
+  // Forgets the positions from `num_tokens` on; blocks without a position left are returned, except
+  // those of a reserved run: it stays until the table goes.
   // invalid_argument for a negative number or more tokens than there are.
   Result<void> truncate(int num_tokens);
 
   int num_tokens() const { return num_tokens_; }
+  int num_blocks() const { return static_cast<int>(ids_.size()); }
+  // How many blocks become free or cached when this table goes; O(num_blocks()).
+  int num_unshared() const;
   // For kernels; valid until the table changes.
   std::span<const BlockId> block_ids() const { return ids_; }
 
+  // For the prefix tree: a further owner of block i, and another block with the same content in its
+  // place. REQUIRES: 0 <= i < num_blocks().
+  BlockRef share_block(int i) const { return blocks_[static_cast<size_t>(i)].share(); }
+  void replace_block(int i, BlockRef equal);
+
  private:
-  // Whether writing position num_tokens_ would touch a block that others own too.
-  bool must_copy() const;
-  BlockCopy replace_last(BlockRef fresh);
+  // Replaces shared blocks in which positions from num_tokens_ up to num_tokens would be written.
+  Result<std::vector<BlockCopy>> unshare(int num_tokens);
   void push_back(BlockRef block);
 
   BlockPool* pool_;
   std::vector<BlockRef> blocks_;
   std::vector<BlockId> ids_;  // of blocks_, contiguous for kernels
   int num_tokens_ = 0;
+  int run_blocks_ = 0;  // the first blocks_ that truncate() keeps
 };
 
 }  // namespace octavo
