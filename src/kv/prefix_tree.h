@@ -102,7 +102,7 @@ class PrefixTree {
   int num_nodes() const { return num_nodes_; }
   const PrefixStats& stats() const { return stats_; }
   bool contains(BlockId id) const { return node(id).block.id() != kNoBlock; }
-  // The content hash of a full block. REQUIRES: contains(id), full.
+  // The content hash; for a full block the one that block_hashes() gives. REQUIRES: contains(id).
   const Hash128& hash_of(BlockId id) const { return node(id).hash; }
   // Of a block in the tree; at most block_size. REQUIRES: contains(id).
   std::span<const TokenId> tokens_of(BlockId id) const;
@@ -127,9 +127,9 @@ class PrefixTree {
     BlockRef block;  // names no block: there is no such node
     BlockId parent = kNoBlock;
     int num_tokens = 0;
-    Roots::iterator root;
-    std::vector<BlockId> children;  // ascending by tokens
-    Hash128 hash;                   // if full
+    Roots::iterator root = {};
+    std::vector<BlockId> children = {};  // ascending by tokens
+    Hash128 hash = {};                   // of its tokens and all before
     int64_t num_uses = 0;
     int64_t last_use = 0;
   };
@@ -145,9 +145,12 @@ class PrefixTree {
   Node& node(BlockId id) { return nodes_[static_cast<size_t>(raw(id))]; }
   const Node& node(BlockId id) const { return nodes_[static_cast<size_t>(raw(id))]; }
   bool in_use(BlockId id) const { return node(id).block.is_shared(); }
+  bool is_unused_leaf(BlockId id) const;
   TokenId* token_store(BlockId id) const;
-  std::vector<BlockId>& siblings(const Node& node);
-  Candidate candidate(BlockId id) const;
+  Roots::iterator root_of(const PrefixKey& key);
+  std::vector<BlockId>& children(Roots::iterator root, BlockId parent);
+  Hash128 chained_hash(Roots::const_iterator root, BlockId parent,
+                       std::span<const TokenId> run) const;
   Nearest nearest(std::span<const BlockId> siblings, std::span<const TokenId> run) const;
   // Calls visit for each block found from the root on; returns the number of tokens found.
   template <class Visit>
@@ -156,15 +159,18 @@ class PrefixTree {
                  std::vector<BlockRef>& blocks);
   MissReason why_not_more(const PrefixKey& key, std::span<const TokenId> tokens,
                           const PrefixMatch& match) const;
-  Hash128& evicted_at(const Hash128& hash);
+  size_t evicted_place(const Hash128& hash) const;
+  Candidate candidate(BlockId id) const;
   void touch(BlockId id, int num_uses);
   BlockId insert_block(Roots::iterator root, BlockId parent, std::span<const TokenId> run,
                        BlockTable& table, int index);
-  void add_node(Node fresh, size_t place, std::span<const TokenId> run);
+  void add_leaf(Roots::iterator root, BlockId parent, size_t place, std::span<const TokenId> run,
+                BlockRef block);
   void remove_leaf(BlockId id);
-  int drop_leaves(int num_blocks, bool remember);
+  template <class Function>
+  int drop_leaves(int num_blocks, Function before_drop);
   Result<void> check_node(BlockId id) const;
-  Result<void> check_siblings(std::span<const BlockId> siblings) const;
+  Result<void> check_siblings(std::span<const BlockId> siblings, BlockId parent) const;
 
   BlockPool& pool_;
   EvictionPolicy policy_;
