@@ -31,20 +31,20 @@ Result<void> check(const LoadedEngine& engine, const KvCacheCompareOptions& opti
     return fail(ErrorCode::invalid_argument,
                 "a comparison needs 2 tokens to generate and 1 run at least");
   for (const int context : options.contexts)
-    if (int64_t{context} + options.gen_tokens > engine.config.context_length)
+    if (int64_t{context} + options.gen_tokens > engine.max_model_len)
       return fail(ErrorCode::context_overflow,
                   fmt::format("a context of {} and {} tokens to generate do not fit the model's "
                               "context of {}; name shorter ones",
-                              context, options.gen_tokens, engine.config.context_length));
+                              context, options.gen_tokens, engine.max_model_len));
   return {};
 }
 
-Result<Timing> measure(Generator& generator, const GenerateRequest& request, int runs) {
+Result<Timing> measure(Engine& engine, const Request& request, int runs) {
   Timing timing;
   std::vector<double> seconds;
   for (int i = 0; i < runs; ++i) {
-    OCTAVO_TRY(RequestOutput output, generator.generate(request));
-    seconds.push_back(output.metrics.decode_s);
+    OCTAVO_TRY(RequestOutput output, engine.run(request));
+    seconds.push_back(output.metrics.decode_s());
     timing.tokens = std::move(output.outputs.front().token_ids);
   }
   timing.seconds = median(std::move(seconds));
@@ -56,12 +56,12 @@ Result<Timing> measure(Generator& generator, const GenerateRequest& request, int
 Result<std::vector<KvCacheComparison>> compare_kv_cache(const LoadedEngine& engine,
                                                         const KvCacheCompareOptions& options) {
   OCTAVO_CHECK_OK(check(engine, options));
-  OCTAVO_TRY(const auto cached,
-             Generator::create(*engine.model, *engine.tokenizer, {.kv_cache = true}));
-  OCTAVO_TRY(const auto uncached,
-             Generator::create(*engine.model, *engine.tokenizer, {.kv_cache = false}));
+  EngineOptions engine_options{.max_num_seqs = 1, .enable_prefix_caching = false};
+  OCTAVO_TRY(const auto cached, make_engine(engine, engine_options));
+  engine_options.kv_cache = false;
+  OCTAVO_TRY(const auto uncached, make_engine(engine, engine_options));
   std::vector<KvCacheComparison> rows;
-  GenerateRequest request;
+  Request request;
   request.params.temperature = 0;
   request.params.ignore_eos = true;
   request.params.max_tokens = options.gen_tokens;

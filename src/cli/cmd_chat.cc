@@ -86,7 +86,7 @@ class Chat {
     int dropped = 0;
     for (;; ++dropped) {
       OCTAVO_TRY(ChatPrompt prompt, conversation_.render(engine_));
-      const auto context = static_cast<size_t>(engine_.config.context_length);
+      const auto context = static_cast<size_t>(engine_.max_model_len);
       if (prompt.ids.size() + answer_room() <= context) {
         if (dropped > 0)
           terminal_.say(
@@ -105,19 +105,19 @@ class Chat {
 
   size_t answer_room() const {
     if (params_.max_tokens) return static_cast<size_t>(*params_.max_tokens);
-    return static_cast<size_t>(std::min(kAnswerRoom, engine_.config.context_length / 4));
+    return static_cast<size_t>(std::min(kAnswerRoom, engine_.max_model_len / 4));
   }
 
   Result<RequestOutput> generate(std::vector<TokenId> ids) {
     InterruptGuard interrupt;
-    GenerateEvents events;
-    events.on_text = [&](int, std::string_view text) {
-      terminal_.write(text);
+    RequestEvents events;
+    events.on_delta = [&](const ChoiceDelta& delta) {
+      terminal_.write(delta.text);
       if (!terminal_.can_write()) interrupt.request_stop();
     };
     events.on_prefill = prefill_progress(terminal_);
-    events.cancel = interrupt.token();
-    return engine_.generator->generate({std::move(ids), params_}, events);
+    return engine_.engine->run({std::move(ids), params_, 0, {}}, std::move(events),
+                               interrupt.token());
   }
 
   void say_error(const Error& error) {
@@ -137,6 +137,7 @@ Result<void> run_chat(const Invocation& invocation, Terminal& terminal) {
   const OptionValues& options = invocation.options;
   OCTAVO_TRY(SamplingParams params, read_sampling_params(options));
   EngineOptions engine_options = read_engine_options(options);
+  engine_options.max_num_seqs = 1;
   OCTAVO_TRY(engine_options.model, resolve_model(invocation.positionals[0]));
   use_model_defaults(params, options, find_in_catalog(engine_options.model));
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <functional>
 
 #include "cli/commands.h"
 #include "cli/conversation.h"
@@ -127,8 +128,8 @@ std::string figures(const RequestOutput& output, double load_s) {
       "[loaded in {:.2f} s; prompt: {} tokens, {:.1f} tokens/s; answer: {} tokens, {:.1f} "
       "tokens/s; end: {}; seed: {}]",
       load_s, output.prompt_token_ids.size(),
-      per_second(output.prompt_token_ids.size(), output.metrics.prefill_s), tokens,
-      per_second(decoded, output.metrics.decode_s), fmt::join(reasons, ", "), output.seed);
+      per_second(output.prompt_token_ids.size(), output.metrics.prefill_s()), tokens,
+      per_second(decoded, output.metrics.decode_s()), fmt::join(reasons, ", "), output.seed);
 }
 
 void give_hint(const Prompt& prompt, const OptionValues& options, const LoadedEngine& engine,
@@ -139,33 +140,34 @@ void give_hint(const Prompt& prompt, const OptionValues& options, const LoadedEn
         "user's message");
 }
 
+using PrefillSink = std::function<void(int done, int total)>;
+
 // Times the prompt's forwards and then, once all of it is read, those of the answer.
 PrefillSink with_profiles(Transformer& model, StepProfile& prefill, StepProfile& decode,
                           PrefillSink progress) {
-  model.set_profile(&prefill);
-  return [&model, &decode, progress = std::move(progress)](int done, int total) {
-    if (done == total) model.set_profile(&decode);
+  return [&model, &prefill, &decode, progress = std::move(progress)](int done, int total) {
+    model.set_profile(done == total ? &decode : &prefill);
     progress(done, total);
   };
 }
 
-Result<void> generate_and_print(const LoadedEngine& engine, const GenerateRequest& request,
-                                ShownOutput shown, bool as_json, Terminal& terminal) {
+Result<void> generate_and_print(const LoadedEngine& engine, Request request, ShownOutput shown,
+                                bool as_json, Terminal& terminal) {
   InterruptGuard interrupt;
   TextPrinter printer(terminal, request.params.n, interrupt);
-  GenerateEvents events;
+  RequestEvents events;
   StepProfile prefill, decode;
   events.on_prefill = prefill_progress(terminal);
   if (as_json) {
     events.on_prefill = with_profiles(*engine.model, prefill, decode, std::move(events.on_prefill));
+    events.on_finish = [&](const RequestOutput&) { engine.model->set_profile(nullptr); };
     shown.prefill = &prefill;
     shown.decode = &decode;
   } else {
-    events.on_text = [&](int index, std::string_view text) { printer.on_text(index, text); };
+    events.on_delta = [&](const ChoiceDelta& delta) { printer.on_text(delta.index, delta.text); };
   }
-  events.cancel = interrupt.token();
-  const auto generated = engine.generator->generate(request, events);
-  engine.model->set_profile(nullptr);
+  const auto generated =
+      engine.engine->run(std::move(request), std::move(events), interrupt.token());
   if (!generated) return tl::make_unexpected(generated.error());
   const RequestOutput& output = *generated;
   if (as_json)
@@ -182,10 +184,10 @@ Result<void> generate_and_print(const LoadedEngine& engine, const GenerateReques
 Result<void> run_generate(const Invocation& invocation, Terminal& terminal) {
   const OptionValues& options = invocation.options;
   OCTAVO_CHECK_OK(check_flags(options));
-  GenerateRequest request;
+  Request request;
   OCTAVO_TRY(request.params, read_sampling_params(options));
   EngineOptions engine_options = read_engine_options(options);
-  engine_options.max_num_seqs = request.params.n;
+  engine_options.max_num_seqs = std::min(request.params.n, engine_options.max_num_batched_tokens);
   OCTAVO_TRY(engine_options.model, resolve_model(invocation.positionals[0]));
   use_model_defaults(request.params, options, find_in_catalog(engine_options.model));
   OCTAVO_TRY(Prompt prompt, read_prompt(options));
@@ -198,7 +200,7 @@ Result<void> run_generate(const Invocation& invocation, Terminal& terminal) {
   request.prompt_token_ids = std::move(prompt.ids);
   const ShownOutput shown{std::move(prompt.text), request.params.logprobs.has_value(),
                           request.params.prompt_logprobs.has_value(), load_time.count()};
-  return generate_and_print(engine, request, shown, options.flag("json"), terminal);
+  return generate_and_print(engine, std::move(request), shown, options.flag("json"), terminal);
 }
 
 }  // namespace octavo::cli

@@ -9,6 +9,7 @@
 #include "cli/perplexity_windows.h"
 #include "cli/sampling_options.h"
 #include "cli/token_json.h"
+#include "engine/score.h"
 #include "formats/quote.h"
 
 namespace octavo::cli {
@@ -30,10 +31,10 @@ bool is_json(const std::string& path) { return path.ends_with(".json"); }
 Result<Windows> windows_of_text(const std::string& text, const OptionValues& options,
                                 const LoadedEngine& engine) {
   const int context = options.integer("context");
-  if (context > engine.config.context_length)
+  if (context > engine.max_model_len)
     return fail(ErrorCode::context_overflow,
                 fmt::format("--context is {} and the model's context holds {} tokens", context,
-                            engine.config.context_length));
+                            engine.max_model_len));
   const Tokenizer& tokenizer = *engine.tokenizer;
   OCTAVO_TRY(const std::vector<TokenId> ids, tokenizer.encode(text, {}));
   return cut_into_windows(ids, context, tokenizer.adds_bos() ? tokenizer.bos() : std::nullopt);
@@ -46,7 +47,7 @@ Result<Scores> score_all(const Windows& windows, const LoadedEngine& engine, Ter
                           ? fmt::format("Window 1 of {}", windows.size())
                           : fmt::format("Window {} of {}, perplexity so far {:.4f}", i + 1,
                                         windows.size(), scores.perplexity()));
-    const auto score = engine.generator->score(windows[i]);
+    const auto score = octavo::score(*engine.engine, windows[i]);
     if (!score)
       return fail(score.error().code, fmt::format("window {}: {}", i, score.error().message));
     scores.window_nll.push_back(score->nll);
@@ -80,6 +81,7 @@ Result<void> run_perplexity(const Invocation& invocation, Terminal& terminal) {
   }
   EngineOptions engine_options = read_engine_options(options);
   engine_options.model = invocation.positionals[0];
+  engine_options.max_num_seqs = 1;
   OCTAVO_TRY(const LoadedEngine engine, load_with_progress(std::move(engine_options), terminal));
   if (!is_json(path)) {
     OCTAVO_TRY(windows, windows_of_text(text, options, engine));

@@ -41,8 +41,8 @@ Json time_share_json(const StepProfile& profile) {
 
 Json metrics_json(const RequestMetrics& metrics, double load_s) {
   return {{"load_s", load_s},
-          {"prefill_s", metrics.prefill_s},
-          {"decode_s", metrics.decode_s},
+          {"prefill_s", metrics.prefill_s()},
+          {"decode_s", metrics.decode_s()},
           {"decode_steps", metrics.decode_steps}};
 }
 

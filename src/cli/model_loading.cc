@@ -53,7 +53,7 @@ Result<LoadedEngine> load_with_progress(EngineOptions options, Terminal& termina
   return engine;
 }
 
-PrefillSink prefill_progress(Terminal& terminal) {
+std::function<void(int done, int total)> prefill_progress(Terminal& terminal) {
   return [&](int done, int total) {
     if (done == total)
       terminal.clear_progress();

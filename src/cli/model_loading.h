@@ -1,6 +1,7 @@
 // Opens what a command needs of a model, no more, and shows progress.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,6 +27,6 @@ Result<std::vector<TokenId>> encode_text(const Tokenizer& tokenizer, std::string
                                          Tokenizer::EncodeOptions options, Terminal& terminal);
 
 // A prefill's progress on a terminal.
-PrefillSink prefill_progress(Terminal& terminal);
+std::function<void(int done, int total)> prefill_progress(Terminal& terminal);
 
 }  // namespace octavo::cli

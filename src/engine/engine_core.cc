@@ -24,8 +24,7 @@ Result<std::unique_ptr<EngineCore>> EngineCore::create(Model& model, const Token
                                                        EngineCoreOptions options) {
   const ModelLimits& limits = model.limits();
   SchedulerOptions& scheduler_options = options.scheduler;
-  if (scheduler_options.max_model_len == 0)
-    scheduler_options.max_model_len = limits.context_length;
+  if (scheduler_options.max_model_len == 0) scheduler_options.max_model_len = limits.context_length;
   if (!options.clock) options.clock = clock_from_now();
   OCTAVO_TRY(std::unique_ptr<Scheduler> scheduler,
              Scheduler::create(scheduler_options, limits.num_blocks, limits.block_size));
@@ -85,8 +84,7 @@ void EngineCore::add(RequestId id, Request request, RequestEvents events, double
   const SamplingParams& params = added.request.params;
   added.max_tokens = *tokens_to_generate(added.request, scheduler_->options().max_model_len);
   for (int i = 0; i < params.n; ++i)
-    added.choices.push_back(
-        std::make_unique<Sequence>(i, params, tokenizer_, added.max_tokens));
+    added.choices.push_back(std::make_unique<Sequence>(i, params, tokenizer_, added.max_tokens));
   added.num_unfinished = params.n;
   if (params.prompt_logprobs) added.output.prompt_logprobs.emplace_back();  // the first has none
   const auto sequence = scheduler_->add({.tokens = added.prompt(),
@@ -259,10 +257,9 @@ void EngineCore::take_all(std::span<const Job> jobs, int first_row) {
 
 Result<Sample> EngineCore::take(const Job& job, int first_row, Sampler& sampler) const {
   const auto stride = static_cast<size_t>(model_.limits().logits_stride);
-  const std::span<const float> row(
-      reinterpret_cast<const float*>(logits_.data()) +
-          static_cast<size_t>(job.row - first_row) * stride,
-      static_cast<size_t>(num_tokens_));
+  const std::span<const float> row(reinterpret_cast<const float*>(logits_.data()) +
+                                       static_cast<size_t>(job.row - first_row) * stride,
+                                   static_cast<size_t>(num_tokens_));
   const Active& request = *job.request;
   const SamplingParams& params = request.request.params;
   if (job.choice == kPromptToken) {
@@ -325,7 +322,7 @@ void EngineCore::end(Active& request, const Error& error) {
 void EngineCore::tell(const Active& request, const Sequence& choice, std::string_view text,
                       size_t num_tokens) {
   if (!request.events.on_delta || (text.empty() && num_tokens == 0)) return;
-  ChoiceDelta delta{.index = choice.index(), .text = text};
+  ChoiceDelta delta{choice.index(), text, {}, {}};
   delta.token_ids = std::span(choice.tokens()).last(num_tokens);
   if (!choice.logprobs().empty()) delta.logprobs = std::span(choice.logprobs()).last(num_tokens);
   request.events.on_delta(delta);

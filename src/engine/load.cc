@@ -5,10 +5,13 @@
 #include <algorithm>
 
 #include "base/cores.h"
+#include "base/free_memory.h"
+#include "engine/sizing.h"
 #include "formats/gguf.h"
 #include "formats/gguf_tokenizer.h"
 #include "kernels/isa.h"
 #include "kv/block_size.h"
+#include "model/memory_estimate.h"
 
 namespace octavo {
 namespace {
@@ -46,24 +49,37 @@ Result<int> thread_count(int asked) {
   return asked == 0 ? cores : std::min(asked, cores);
 }
 
-Result<TransformerOptions> transformer_options(const EngineOptions& options,
-                                               const ModelConfig& config) {
+Result<TransformerOptions> transformer_options(const EngineOptions& options) {
   TransformerOptions out;
   OCTAVO_TRY(out.dtype, compute_type(options.dtype));
   OCTAVO_TRY(out.kv_cache_dtype, kv_cache_type(options.kv_cache_dtype, out.dtype));
   OCTAVO_CHECK_OK(check_block_size(options.block_size));
   out.block_size = options.block_size;
-  // Address space for whole contexts; the system gives memory as blocks are written.
-  const int64_t blocks =
-      blocks_for(config.context_length, options.block_size) * options.max_num_seqs;
-  if (blocks > BlockPool::kMaxBlocks)
-    return fail(ErrorCode::resource_exhausted,
-                fmt::format("{} sequences of {} tokens need more than {} KV blocks",
-                            options.max_num_seqs, config.context_length, BlockPool::kMaxBlocks));
-  out.num_blocks = static_cast<int>(blocks);
   out.max_num_batched_tokens = options.max_num_batched_tokens;
   out.reuse_steps = !options.enforce_eager;
   return out;
+}
+
+Result<Sizing> size_cache(const EngineOptions& options, const TransformerOptions& model_options,
+                          const ModelConfig& config, const GgufFile& file) {
+  const KvLayout layout{.num_layers = config.num_layers,
+                        .num_kv_heads = config.num_kv_heads,
+                        .head_dim = config.head_dim,
+                        .block_size = options.block_size,
+                        .type = model_options.kv_cache_dtype};
+  OCTAVO_CHECK_OK(validate(layout));
+  OCTAVO_TRY(const int64_t weights, loaded_weight_bytes(file));
+  return size_kv_cache(
+      {.max_model_len = options.max_model_len,
+       .kv_cache_memory_bytes = options.kv_cache_memory_bytes,
+       .gpu_memory_utilization = options.gpu_memory_utilization,
+       .max_num_seqs = options.max_num_seqs,
+       .context_length = config.context_length,
+       .block_size = options.block_size,
+       .bytes_per_block = static_cast<int64_t>(layout.bytes_per_block()),
+       .weight_bytes = weights,
+       .activation_bytes = activation_bytes(config, options.max_num_batched_tokens),
+       .available_bytes = free_memory_bytes()});
 }
 
 void load_chat_template(LoadedEngine& engine) {
@@ -96,8 +112,23 @@ std::shared_ptr<const PackCache> open_pack(LoadedEngine& engine, const std::stri
   return std::make_shared<const PackCache>(std::move(*cache));
 }
 
-GeneratorOptions generator_options(const EngineOptions& options, const LoadedEngine& engine) {
-  GeneratorOptions out{.kv_cache = options.kv_cache, .pool = engine.pool.get()};
+EngineCoreOptions core_options(const EngineOptions& options, const LoadedEngine& engine) {
+  EngineCoreOptions out;
+  out.scheduler = {.max_num_seqs = options.max_num_seqs,
+                   .max_num_batched_tokens = options.max_num_batched_tokens,
+                   .long_prefill_token_threshold = options.long_prefill_token_threshold,
+                   .policy = options.scheduling_policy,
+                   .mode = options.scheduling_mode,
+                   .pad_finished = options.pad_finished,
+                   .kv_layout = options.kv_layout,
+                   .max_model_len = engine.max_model_len,
+                   .enable_prefix_caching = options.enable_prefix_caching,
+                   .prefix_cache_policy = options.prefix_cache_policy,
+                   .keep_kv = options.kv_cache,
+                   .max_waiting_s = options.max_waiting_s,
+                   .max_inter_token_s = options.max_inter_token_ms / 1000};
+  out.pool = engine.pool.get();
+  out.on_step = options.on_step;
   if (engine.pack_job)
     out.check_weights = [job = engine.pack_job.get()](bool wait) {
       return wait ? job->verdict() : job->status();
@@ -113,7 +144,11 @@ Result<LoadedEngine> load_engine(const EngineOptions& options) {
   OCTAVO_TRY(const int threads, thread_count(options.threads));
   OCTAVO_TRY(const GgufFile file, GgufFile::open(options.model));
   OCTAVO_TRY(engine.config, read_model_config(file));
-  OCTAVO_TRY(const TransformerOptions model_options, transformer_options(options, engine.config));
+  OCTAVO_TRY(TransformerOptions model_options, transformer_options(options));
+  OCTAVO_TRY(const Sizing sizing, size_cache(options, model_options, engine.config, file));
+  model_options.num_blocks = sizing.num_blocks;
+  engine.max_model_len = sizing.max_model_len;
+  if (!sizing.note.empty()) engine.notes.push_back(sizing.note);
   OCTAVO_TRY(TokenizerSpec spec, read_tokenizer_spec(file));
   OCTAVO_TRY(Tokenizer tokenizer, Tokenizer::create(std::move(spec)));
   engine.tokenizer = std::make_unique<Tokenizer>(std::move(tokenizer));
@@ -129,11 +164,16 @@ Result<LoadedEngine> load_engine(const EngineOptions& options) {
   if (packs)
     engine.pack_job = engine.pack ? PackJob::check(packs, *engine.pack)
                                   : PackJob::write(packs, std::move(tensors));
-  OCTAVO_TRY(engine.generator, Generator::create(*engine.model, *engine.tokenizer,
-                                                 generator_options(options, engine)));
+  OCTAVO_TRY(engine.engine, make_engine(engine, options));
   engine.isa = ops->isa;
   note_threads(engine, options.threads, threads);
   return engine;
+}
+
+Result<std::unique_ptr<Engine>> make_engine(const LoadedEngine& loaded,
+                                            const EngineOptions& options) {
+  return Engine::create(*loaded.model, *loaded.tokenizer, core_options(options, loaded),
+                        options.max_queue_len);
 }
 
 }  // namespace octavo

@@ -22,13 +22,13 @@ struct Request {
   std::string cache_salt;  // requests share prefixes only with those of the same salt
 };
 
-// What choice `index` gained in one step; concatenated, the texts are CompletionOutput::text, and so
-// on. Valid during the call.
+// What choice `index` gained in one step; concatenated, the texts are CompletionOutput::text, and
+// so on. Valid during the call.
 struct ChoiceDelta {
   int index = 0;
-  std::string_view text;  // may be empty: held back until it is complete
-  std::span<const TokenId> token_ids;
-  std::span<const TokenLogprobs> logprobs;  // one per token, if asked for
+  std::string_view text = {};  // may be empty: held back until it is complete
+  std::span<const TokenId> token_ids = {};
+  std::span<const TokenLogprobs> logprobs = {};  // one per token, if asked for
 };
 
 // Called on the engine's thread, between steps: they must be quick, and may call Engine::cancel().

@@ -71,6 +71,8 @@ class BlockTable {
   int num_blocks() const { return static_cast<int>(ids_.size()); }
   // How many blocks become free or cached when this table goes; O(num_blocks()).
   int num_unshared() const;
+  // BlockRef::is_last_user() of block i. REQUIRES: 0 <= i < num_blocks().
+  bool is_last_user(int i) const { return blocks_[static_cast<size_t>(i)].is_last_user(); }
   // For kernels; valid until the table changes.
   std::span<const BlockId> block_ids() const { return ids_; }
 

@@ -96,6 +96,10 @@ class PrefixTree {
   };
   Pin pin(const PrefixKey& key, std::span<const TokenId> tokens);
 
+  // Takes a leaf out of the tree, so that its last user may write on in it. REQUIRES: contains(id),
+  // no children.
+  void forget(BlockId id) { remove_leaf(id); }
+
   // Forgets everything that nobody uses; not counted as evicted.
   void clear();
 

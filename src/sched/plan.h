@@ -40,8 +40,8 @@ struct RunningView {
 struct WaitingView {
   SeqId id{};
   int num_tokens = 0;
-  int num_cached = 0;       // tokens of them that the prefix cache has; fewer than num_tokens
-  int cached_only = 0;      // blocks of these that nobody else uses: not evictable once admitted
+  int num_cached = 0;   // tokens of them that the prefix cache has; fewer than num_tokens
+  int cached_only = 0;  // blocks of these that nobody else uses: not evictable once admitted
   double arrival_s = 0;
   int priority = 0;
   bool was_preempted = false;
@@ -72,7 +72,7 @@ struct StepBudget {
   // While others wait for their next token, prefill is cut so that the step is predicted to take
   // no longer; 0: no such limit.
   double max_step_s = 0;
-  StepModel step_model;
+  StepTimeModel step_model;
 };
 
 struct PlannedChunk {
@@ -83,9 +83,9 @@ struct PlannedChunk {
 };
 
 struct StepPlan {
-  std::vector<SeqId> preempted;       // lose their blocks and wait again
-  std::vector<PlannedChunk> running;  // of sequences that run
-  std::vector<PlannedChunk> admitted; // that start, after what the prefix cache has of them
+  std::vector<SeqId> preempted;        // lose their blocks and wait again
+  std::vector<PlannedChunk> running;   // of sequences that run
+  std::vector<PlannedChunk> admitted;  // that start, after what the prefix cache has of them
   StepWork work;
   bool wants_more = false;  // all candidates were taken and there is room for others
 

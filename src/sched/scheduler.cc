@@ -41,17 +41,18 @@ Result<void> validate(const SchedulerOptions& options, int num_blocks, int block
   OCTAVO_CHECK_OK(check_block_size(block_size));
   if (options.max_num_seqs < 1) return refuse("max_num_seqs must be at least 1");
   if (options.max_num_batched_tokens < options.max_num_seqs)
-    return refuse(fmt::format("max_num_batched_tokens is {} and max_num_seqs {}: each running "
-                              "sequence needs a token of every step; raise the first or lower "
-                              "the second",
-                              options.max_num_batched_tokens, options.max_num_seqs));
+    return refuse(
+        fmt::format("max_num_batched_tokens is {} and max_num_seqs {}: each running "
+                    "sequence needs a token of every step; raise the first or lower "
+                    "the second",
+                    options.max_num_batched_tokens, options.max_num_seqs));
   if (options.max_model_len < 1) return refuse("max_model_len must be at least 1");
   const int64_t needed = blocks_for(options.max_model_len, block_size);
   if (options.kv_layout == KvCacheLayout::contiguous && needed > num_blocks)
-    return refuse(fmt::format("a contiguous sequence of max_model_len {} takes {} KV blocks of {} "
-                              "tokens and there are {}; lower max_model_len to {}",
-                              options.max_model_len, needed, block_size, num_blocks,
-                              int64_t{num_blocks} * block_size));
+    return refuse(fmt::format(
+        "a contiguous sequence of max_model_len {} takes {} KV blocks of {} "
+        "tokens and there are {}; lower max_model_len to {}",
+        options.max_model_len, needed, block_size, num_blocks, int64_t{num_blocks} * block_size));
   return {};
 }
 
@@ -165,8 +166,9 @@ void Scheduler::make_plan(double now_s) {
       options_.policy == SchedulingPolicy::longest_prefix_match ? kMatchCandidates : kCandidates;
   for (;; count *= 4) {
     view_waiting(count, now_s);
-    const SchedulerView view{
-        running_view_, waiting_view_, {pool_->block_size(), pool_->num_free(), pool_->num_cached()}};
+    const SchedulerView view{running_view_,
+                             waiting_view_,
+                             {pool_->block_size(), pool_->num_free(), pool_->num_cached()}};
     plan_ = plan(view, step_budget, now_s, std::move(plan_));
     if (!plan_.wants_more || waiting_view_.size() >= by_rank_.size()) return;
   }
@@ -204,20 +206,22 @@ void Scheduler::view_running() {
 // Whether writing on takes a further block. A block shared with the prefix tree alone can be taken
 // out of the tree instead, when there is no further block.
 bool Scheduler::writes_shared_block(const Sequence& s) const {
-  return s.table.copies_on_write() && !tree_can_forget(s);
+  const int filled = s.table.num_tokens();
+  return filled % pool_->block_size() != 0 && s.table.blocks_to_reserve(filled + 1) > 0 &&
+         !tree_can_forget(s);
 }
 
 bool Scheduler::tree_can_forget(const Sequence& s) const {
   if (s.table.num_tokens() % pool_->block_size() == 0) return false;
-  const BlockId last = s.table.block_ids().back();
-  return tree_.contains(last) && pool_->num_owners(last) == 2;
+  const int last = s.table.num_blocks() - 1;
+  return tree_.contains(s.table.block_ids().back()) && s.table.is_last_user(last);
 }
 
 // A prefix that ends inside a block is copied, for which both blocks are held at once. A sequence
 // that may need all there are does without.
 bool Scheduler::only_whole_blocks(const Sequence& s) const {
   return blocks_for(std::ssize(s.tokens), pool_->block_size()) + 1 >
-         int64_t{pool_->num_blocks()} - tree_.num_pinned_blocks();
+         int64_t{pool_->num_blocks()} - num_pinned_;
 }
 
 // Whether all running sequences may not get the blocks of this step.
@@ -252,9 +256,13 @@ WaitingView Scheduler::view_of(const Sequence& s) const {
                    .was_preempted = s.was_preempted,
                    .block_hashes = s.block_hashes};
   if (!reads_cache(s)) return view;
-  const PrefixTree::Lookup found = tree_.lookup(s.given.key, s.tokens, only_whole_blocks(s));
+  const PrefixTree::Lookup found = tree_.lookup(s.given.key, s.tokens);
   view.num_cached = found.num_tokens;
   view.cached_only = found.num_cached_only;
+  const int in_last = found.num_tokens % pool_->block_size();
+  if (in_last == 0 || !only_whole_blocks(s)) return view;
+  view.num_cached -= in_last;
+  view.cached_only = std::max(view.cached_only - 1, 0);  // where any is, the last is
   return view;
 }
 
@@ -292,8 +300,15 @@ void Scheduler::take_prefix(Sequence& s) {
     (void)taken;
   }
   if (!caches_prefixes()) return;
-  if (!s.given.reads_prefix_cache) return tree_.record_skipped(std::ssize(s.tokens));
-  PrefixMatch match = tree_.acquire(s.given.key, s.tokens, only_whole_blocks(s), s.was_preempted);
+  if (!s.given.reads_prefix_cache) return tree_.record_skipped();
+  PrefixMatch match =
+      tree_.acquire(s.given.key, s.tokens,
+                    s.was_preempted ? PrefixTree::Purpose::recompute : PrefixTree::Purpose::prompt);
+  if (const int in_last = match.num_tokens % pool_->block_size();
+      in_last != 0 && only_whole_blocks(s)) {
+    match.blocks.pop_back();
+    match.num_tokens -= in_last;
+  }
   s.num_computed = match.num_tokens;
   if (match.num_tokens > 0) s.table.adopt(std::move(match.blocks), match.num_tokens);
 }
@@ -392,9 +407,8 @@ void Scheduler::finish(Sequence& s) {
 // Padding goes with the last that is not, or when it would outgrow the context.
 void Scheduler::end_static_batch() {
   if (options_.mode != SchedulingMode::static_batch) return;
-  const bool ended = std::all_of(running_.begin(), running_.end(), [](const Sequence* s) {
-    return s->state == State::padding;
-  });
+  const bool ended = std::all_of(running_.begin(), running_.end(),
+                                 [](const Sequence* s) { return s->state == State::padding; });
   for (size_t i = running_.size(); i-- > 0;) {
     Sequence& s = *running_[i];
     if (s.state == State::padding &&
@@ -437,6 +451,27 @@ void Scheduler::release_blocks(Sequence& s) {
   s.num_computed = 0;
 }
 
+Result<int> Scheduler::pin(const PrefixKey& key, std::span<const TokenId> tokens) {
+  PrefixTree::Pin pin = tree_.pin(key, tokens);
+  const auto pinned = num_pinned_ + std::ssize(pin.blocks());
+  const int64_t needed = blocks_for(options_.max_model_len, pool_->block_size());
+  if (pool_->num_blocks() - pinned < needed)
+    return fail(ErrorCode::resource_exhausted,
+                fmt::format("{} pinned KV blocks would leave {} of {}, but a sequence of {} tokens "
+                            "needs {}; pin less or lower max_model_len",
+                            pinned, pool_->num_blocks() - pinned, pool_->num_blocks(),
+                            options_.max_model_len, needed));
+  num_pinned_ = static_cast<int>(pinned);
+  const int num_tokens = pin.num_tokens();
+  pins_.push_back(std::move(pin));
+  return num_tokens;
+}
+
+void Scheduler::unpin_all() {
+  pins_.clear();
+  num_pinned_ = 0;
+}
+
 // --- looking --------------------------------------------------------------------------------
 
 bool Scheduler::is_running(SeqId id) const {
@@ -476,6 +511,8 @@ void Scheduler::map_blocks(std::vector<int64_t>& owners) const {
 Result<void> Scheduler::check() const {
   std::vector<BlockId> references;
   tree_.append_references(references);
+  for (const PrefixTree::Pin& pin : pins_)
+    for (const BlockRef& block : pin.blocks()) references.push_back(block.id());
   for (const auto& [id, s] : sequences_)
     for (const BlockId block : s->table.block_ids()) references.push_back(block);
   OCTAVO_CHECK_OK(pool_->check(references));

@@ -35,11 +35,11 @@ struct SchedulerOptions {
   SchedulingMode mode = SchedulingMode::continuous;
   bool pad_finished = true;  // static_batch: who is done stays in the batch until it ends
   KvCacheLayout kv_layout = KvCacheLayout::paged;
-  int max_model_len = 0;  // tokens of a sequence at most, prompt and answer
+  int max_model_len = 0;              // tokens of a sequence at most, prompt and answer
   bool enable_prefix_caching = true;  // paged only
   EvictionPolicy prefix_cache_policy = EvictionPolicy::lru;
-  bool keep_kv = true;         // false: every token is computed with its whole context, for comparison
-  double max_waiting_s = 30;   // see StepBudget
+  bool keep_kv = true;  // false: every token is computed with its whole context, for comparison
+  double max_waiting_s = 30;  // see StepBudget
   double ageing_tokens_per_s = 500;
   double max_inter_token_s = 0;  // wish for the time between two tokens of an answer; 0: none
 };
@@ -125,6 +125,12 @@ class Scheduler {
   // finished and stays as padding.
   void remove(SeqId id);
 
+  // Keeps what the prefix cache has of these tokens from being evicted; returns how many of them
+  // that are. resource_exhausted if the longest sequence would have no room beside all that is
+  // pinned.
+  Result<int> pin(const PrefixKey& key, std::span<const TokenId> tokens);
+  void unpin_all();
+
   bool has_work() const { return !running_.empty() || !by_rank_.empty(); }
   int num_waiting() const { return static_cast<int>(by_rank_.size()); }
   int num_running() const { return static_cast<int>(running_.size()); }
@@ -134,12 +140,13 @@ class Scheduler {
   std::span<const TokenId> tokens(SeqId id) const;
 
   const SchedulerOptions& options() const { return options_; }
-  const StepModel& step_model() const { return step_model_; }
+  const StepTimeModel& step_model() const { return step_model_; }
   PrefixTree& prefix_tree() { return tree_; }
   const PrefixTree& prefix_tree() const { return tree_; }
   const BlockPool& pool() const { return *pool_; }
   SchedulerStats stats() const;
-  // For each block the sequence that holds it (one of them, if several), kFreeBlock or kCachedBlock.
+  // For each block the sequence that holds it (one of them, if several), kFreeBlock or
+  // kCachedBlock.
   void map_blocks(std::vector<int64_t>& owners) const;
 
   // I2, over pool, tree and tables. An error is a bug of this program.
@@ -153,7 +160,7 @@ class Scheduler {
     std::vector<TokenId> tokens;  // prompt and answer so far
     int prompt_tokens = 0;
     int num_computed = 0;
-    int planned = 0;  // tokens of the step that is on its way
+    int planned = 0;      // tokens of the step that is on its way
     int num_cached = -1;  // when first admitted; -1: not yet
     State state = State::waiting;
     bool was_preempted = false;
@@ -216,7 +223,9 @@ class Scheduler {
   SchedulerOptions options_;
   std::unique_ptr<BlockPool> pool_;
   PrefixTree tree_;
-  StepModel step_model_;
+  std::vector<PrefixTree::Pin> pins_;
+  int num_pinned_ = 0;  // blocks
+  StepTimeModel step_model_;
   std::unordered_map<SeqId, std::unique_ptr<Sequence>> sequences_;
   std::vector<Sequence*> running_;  // the first keeps its blocks longest
   std::set<Sequence*, ByRank> by_rank_;

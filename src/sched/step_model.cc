@@ -16,24 +16,24 @@ constexpr double kErrorWeight = 0.05;  // of the latest step in the moving mean
 
 }  // namespace
 
-StepModel::StepModel() {
+StepTimeModel::StepTimeModel() {
   for (size_t i = 0; i < kTerms; ++i) covariance_[i][i] = kOpen;
 }
 
 // In units that bring all weights near milliseconds, which keeps the fit well conditioned.
-StepModel::Vector StepModel::features(const StepWork& work) {
+StepTimeModel::Vector StepTimeModel::features(const StepWork& work) {
   return {1.0, work.prefill_tokens / 16.0, static_cast<double>(work.kv_tokens) / 1024.0,
           work.num_seqs / 4.0, static_cast<double>(work.prefill_pairs) / 16384.0};
 }
 
-double StepModel::predict(const StepWork& work) const {
+double StepTimeModel::predict(const StepWork& work) const {
   const Vector x = features(work);
   double ms = 0;
   for (size_t i = 0; i < kTerms; ++i) ms += std::max(weights_[i], 0.0) * x[i];
   return ms / 1000;
 }
 
-void StepModel::observe(const StepWork& work, double seconds) {
+void StepTimeModel::observe(const StepWork& work, double seconds) {
   const double ms = seconds * 1000;
   const double error = std::abs(predict(work) * 1000 - ms) / ms;
   error_ = num_observed_ == 0 ? error : error_ + kErrorWeight * (error - error_);

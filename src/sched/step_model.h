@@ -21,15 +21,16 @@ struct StepWork {
   }
   void add_prefill(int num_computed, int num_tokens) {
     prefill_tokens += num_tokens;
-    prefill_pairs += int64_t{num_tokens} * num_computed + int64_t{num_tokens} * (num_tokens + 1) / 2;
+    prefill_pairs +=
+        int64_t{num_tokens} * num_computed + int64_t{num_tokens} * (num_tokens + 1) / 2;
   }
 };
 
 // Recursive least squares of the relative error, with slow forgetting. Plain data: a copy plans
 // the same.
-class StepModel {
+class StepTimeModel {
  public:
-  StepModel();
+  StepTimeModel();
 
   // REQUIRES: seconds > 0.
   void observe(const StepWork& work, double seconds);

@@ -1,0 +1,49 @@
+// What an engine is made from. Names are those of the flags, the environment and vLLM.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "engine/engine_core.h"
+#include "kv/prefix_tree.h"
+#include "sched/plan.h"
+#include "sched/scheduler.h"
+
+namespace octavo {
+
+struct EngineOptions {
+  std::string model = {};               // path of a GGUF file, or a short name
+  std::string dtype = "auto";           // auto | float32
+  std::string kv_cache_dtype = "auto";  // auto | float32 | float16 | bfloat16 | int8
+  int threads = 0;                      // 0: the cores this process may use
+  int block_size = 32;
+
+  int max_model_len = 0;  // tokens of prompt and answer; 0: what fits
+  double gpu_memory_utilization =
+      0.9;                            // share of the device's memory; of a CPU's, what is available
+  int64_t kv_cache_memory_bytes = 0;  // 0: what is left of that share
+  int max_num_seqs = 64;              // sequences that run at once
+  int max_num_batched_tokens = 512;   // of one step; at least max_num_seqs
+  int long_prefill_token_threshold = 0;  // of one prompt in a step; 0: no limit
+  int max_queue_len = 16384;             // requests that are not finished, at most
+
+  SchedulingPolicy scheduling_policy = SchedulingPolicy::fcfs;
+  SchedulingMode scheduling_mode = SchedulingMode::continuous;
+  KvCacheLayout kv_layout = KvCacheLayout::paged;
+  double max_waiting_s = 30;      // who waits longer goes first, whatever the policy
+  double max_inter_token_ms = 0;  // prompts are cut so that others wait no longer; 0: no limit
+  bool enable_prefix_caching = true;
+  EvictionPolicy prefix_cache_policy = EvictionPolicy::lru;
+  bool shared_prefix_attention = true;  // blocks that several sequences share are read once
+
+  bool kv_cache = true;        // false: every token is computed with its whole context
+  bool pad_finished = true;    // static batches compute finished sequences to the end
+  bool enforce_eager = false;  // no step is recorded for reuse
+  std::string pack_folder =
+      {};  // of pack files (engine/pack_cache.h); empty: none is used or written
+  std::function<void(double)> on_progress = {};         // 0..1 while weights load; may be empty
+  std::function<void(const StepReport&)> on_step = {};  // for measurements; on the engine's thread
+};
+
+}  // namespace octavo

@@ -1,0 +1,73 @@
+#include "engine/sizing.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "kv/block_pool.h"
+#include "kv/block_size.h"
+
+namespace octavo {
+namespace {
+
+std::string in_bytes(int64_t bytes) {
+  constexpr double kMiB = 1 << 20;
+  const double mib = static_cast<double>(bytes) / kMiB;
+  return mib < 1024 ? fmt::format("{:.1f} MiB", mib) : fmt::format("{:.2f} GiB", mib / 1024);
+}
+
+int64_t cache_bytes(const SizingRequest& r) {
+  if (r.kv_cache_memory_bytes > 0) return r.kv_cache_memory_bytes;
+  if (!r.available_bytes) return std::numeric_limits<int64_t>::max();
+  const auto share =
+      static_cast<int64_t>(r.gpu_memory_utilization * static_cast<double>(*r.available_bytes));
+  return std::max<int64_t>(share - r.weight_bytes - r.activation_bytes, 0);
+}
+
+std::string where_from(const SizingRequest& r, int64_t bytes) {
+  if (r.kv_cache_memory_bytes > 0)
+    return fmt::format("--kv-cache-memory-bytes gives the KV cache {}", in_bytes(bytes));
+  return fmt::format(
+      "{} of memory is available, of which --gpu-memory-utilization {} may be used; weights take "
+      "{}, activations {}, and {} is left for the KV cache",
+      in_bytes(*r.available_bytes), r.gpu_memory_utilization, in_bytes(r.weight_bytes),
+      in_bytes(r.activation_bytes), in_bytes(bytes));
+}
+
+tl::unexpected<Error> too_little(const SizingRequest& r, int64_t bytes, int wanted, int64_t fits) {
+  const int64_t needed = blocks_for(wanted, r.block_size) * r.bytes_per_block;
+  const std::string change = fits > 0 ? fmt::format("lower --max-model-len to {}", fits)
+                                      : std::string("use a smaller model or --kv-cache-dtype int8");
+  return fail(ErrorCode::resource_exhausted,
+              fmt::format("a sequence of {} tokens needs a KV cache of {} ({} per token): {}; {}, "
+                          "or set --kv-cache-memory-bytes to {}",
+                          wanted, in_bytes(needed), in_bytes(r.bytes_per_block / r.block_size),
+                          where_from(r, bytes), change, needed));
+}
+
+}  // namespace
+
+Result<Sizing> size_kv_cache(const SizingRequest& r) {
+  if (r.max_model_len > r.context_length)
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("--max-model-len is {}, but the model's context is {}; lower it",
+                            r.max_model_len, r.context_length));
+  const int64_t bytes = cache_bytes(r);
+  const int64_t blocks = std::min<int64_t>(bytes / r.bytes_per_block, BlockPool::kMaxBlocks);
+  const int64_t fits = blocks * r.block_size;
+  const int wanted = r.max_model_len > 0 ? r.max_model_len : r.context_length;
+  if (fits == 0 || (r.max_model_len > 0 && fits < wanted))
+    return too_little(r, bytes, wanted, fits);
+
+  Sizing sizing;
+  sizing.max_model_len = static_cast<int>(std::min<int64_t>(wanted, fits));
+  if (sizing.max_model_len < wanted)
+    sizing.note = fmt::format("sequences may have {} tokens of the model's {}: {}",
+                              sizing.max_model_len, wanted, where_from(r, bytes));
+  const int64_t needed = blocks_for(sizing.max_model_len, r.block_size) * r.max_num_seqs;
+  sizing.num_blocks = static_cast<int>(std::min(blocks, needed));
+  return sizing;
+}
+
+}  // namespace octavo
