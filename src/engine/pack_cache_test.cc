@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "engine/load.h"
+#include "engine/score.h"
 #include "support/paths.h"
 #include "support/temp_folder.h"
 
@@ -37,11 +38,11 @@ class PackCacheTest : public ::testing::Test {
     return std::move(*engine);
   }
   static std::vector<TokenId> answer(const LoadedEngine& engine) {
-    GenerateRequest request{{TokenId{1}, TokenId{7}, TokenId{9}}, {}};
+    Request request{{TokenId{1}, TokenId{7}, TokenId{9}}, {}};
     request.params.temperature = 0;
     request.params.max_tokens = 12;
     request.params.ignore_eos = true;
-    const auto output = engine.generator->generate(request);
+    const auto output = engine.engine->run(request);
     EXPECT_TRUE(output) << (output ? "" : output.error().message);
     return output ? output->outputs[0].token_ids : std::vector<TokenId>();
   }
@@ -131,13 +132,13 @@ TEST_F(PackCacheTest, DamagedWeightsEndTheRequestAndTheFile) {
   // One token is done long before the comparison, and has to wait for it.
   SamplingParams params;
   params.max_tokens = 1;
-  const auto output = engine.generator->generate({{TokenId{1}}, params});
+  const auto output = engine.engine->run({{TokenId{1}}, params});
   ASSERT_FALSE(output);
   EXPECT_EQ(output.error().code, ErrorCode::corrupt_file);
   EXPECT_NE(output.error().message.find("run the same again"), std::string::npos);
   EXPECT_TRUE(packs().empty());
   const std::vector<TokenId> window = {TokenId{1}, TokenId{2}};
-  EXPECT_FALSE(engine.generator->score(window));
+  EXPECT_FALSE(octavo::score(*engine.engine, window));
   load();
   EXPECT_NE(load().pack, nullptr);
 }

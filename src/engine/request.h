@@ -16,10 +16,10 @@ namespace octavo {
 enum class RequestId : int64_t {};
 
 struct Request {
-  std::vector<TokenId> prompt_token_ids;
-  SamplingParams params;
+  std::vector<TokenId> prompt_token_ids = {};
+  SamplingParams params = {};
   int priority = 0;        // lower goes first, under SchedulingPolicy::priority
-  std::string cache_salt;  // requests share prefixes only with those of the same salt
+  std::string cache_salt = {};  // requests share prefixes only with those of the same salt
 };
 
 // What choice `index` gained in one step; concatenated, the texts are CompletionOutput::text, and

@@ -1,0 +1,246 @@
+// Nothing changes an answer: randomly drawn sets of requests give the same tokens and
+// log-probabilities whoever runs beside them, however they are scheduled and whatever is found in
+// the prefix cache.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+
+#include "engine/engine_core.h"
+#include "support/stub_model.h"
+#include "support/tiny_tokenizer.h"
+
+namespace octavo {
+namespace {
+
+using testing::StubModel;
+
+constexpr int kContext = 160;
+
+// Every token changes what comes after; some ends of answers are likely.
+void hash_logits(const std::vector<TokenId>& history, std::span<float> row) {
+  uint32_t h = 17;
+  for (TokenId t : history) h = h * 31 + static_cast<uint32_t>(raw(t)) + 7;
+  for (int i = 0; i < 40; ++i) {
+    h = h * 1664525 + 1013904223;
+    row['A' + (h >> 8) % 50] += 1.0f + static_cast<float>(h >> 28) * 0.2f;
+  }
+  if (h % 23 == 0) row[263] = 30;
+}
+
+struct Setting {
+  const char* name;
+  SchedulerOptions scheduler = {};
+  int num_blocks = 400;
+  int max_num_batched_tokens = 32;
+  bool staggered = false;  // requests come while others run
+};
+
+std::vector<Setting> settings() {
+  std::vector<Setting> all = {
+      {"plain"},
+      {"no prefix cache", {.enable_prefix_caching = false}},
+      {"one at a time", {.max_num_seqs = 1}},
+      {"one token a step", {.max_num_seqs = 1}, 400, 1},
+      {"chunks of seven", {.max_num_seqs = 7}, 400, 7},
+      {"everything at once", {.max_num_seqs = 64}, 400, 512},
+      {"long prompts held back", {.long_prefill_token_threshold = 5}},
+      {"priority", {.policy = SchedulingPolicy::priority}, 30, 32, true},
+      {"shortest first", {.policy = SchedulingPolicy::shortest_prefill_first}, 30, 32, true},
+      {"longest match", {.policy = SchedulingPolicy::longest_prefix_match}, 30, 32, true},
+      {"tiny pool", {.max_num_seqs = 8}, 11},
+      {"tiny pool, no prefix cache", {.max_num_seqs = 8, .enable_prefix_caching = false}, 11},
+      {"tiny pool, lfu", {.prefix_cache_policy = EvictionPolicy::lfu}, 14, 32, true},
+      {"time limit", {.max_inter_token_s = 1e-3}, 400, 32, true},
+      {"static", {.max_num_seqs = 6, .mode = SchedulingMode::static_batch}, 200},
+      {"static, tiny pool", {.max_num_seqs = 6, .mode = SchedulingMode::static_batch}, 12},
+      {"static without padding",
+       {.max_num_seqs = 6, .mode = SchedulingMode::static_batch, .pad_finished = false},
+       200},
+      {"contiguous", {.kv_layout = KvCacheLayout::contiguous}, 35},
+      {"no kv", {.keep_kv = false}, 60},
+  };
+  return all;
+}
+
+std::vector<Request> draw_requests(uint32_t seed) {
+  std::mt19937 random(seed);
+  const auto below = [&](uint32_t n) { return static_cast<int>(random() % n); };
+  std::vector<std::vector<TokenId>> prefixes(3);
+  for (auto& prefix : prefixes)
+    for (int i = below(70); i >= 0; --i) prefix.push_back(TokenId{'a' + below(26)});
+  std::vector<Request> requests;
+  for (int i = 0; i < 24; ++i) {
+    Request r;
+    r.prompt_token_ids = prefixes[static_cast<size_t>(below(3))];
+    r.prompt_token_ids.resize(
+        1 + static_cast<size_t>(below(static_cast<uint32_t>(r.prompt_token_ids.size()))));
+    for (int own = below(40); own > 0; --own)
+      r.prompt_token_ids.push_back(TokenId{'a' + below(26)});
+    r.priority = below(3);
+    if (below(4) == 0) r.cache_salt = "salt";
+    r.params.temperature = below(2);
+    r.params.seed = random();
+    r.params.n = below(4) == 0 ? 1 + below(4) : 1;
+    r.params.max_tokens = below(8) == 0 ? 0 : below(45);
+    r.params.min_tokens = std::min(below(3), *r.params.max_tokens);
+    if (below(3) == 0) r.params.logprobs = below(3);
+    if (below(5) == 0) r.params.prompt_logprobs = 1;
+    if (below(3) == 0) r.params.repetition_penalty = 1.3;
+    if (below(4) == 0) r.params.stop = {"AB", "Q"};
+    if (below(5) == 0) r.params.ignore_eos = true;
+    requests.push_back(std::move(r));
+  }
+  return requests;
+}
+
+void expect_equal(const TokenLogprobs& a, const TokenLogprobs& b) {
+  ASSERT_EQ(a.entries.size(), b.entries.size());
+  for (size_t i = 0; i < a.entries.size(); ++i) {
+    EXPECT_EQ(a.entries[i].id, b.entries[i].id);
+    EXPECT_EQ(a.entries[i].logprob, b.entries[i].logprob);  // to the bit
+  }
+}
+
+void expect_equal(const RequestOutput& a, const RequestOutput& b) {
+  ASSERT_FALSE(a.error) << a.error->message;
+  ASSERT_EQ(a.outputs.size(), b.outputs.size());
+  ASSERT_EQ(a.prompt_logprobs.size(), b.prompt_logprobs.size());
+  for (size_t i = 1; i < a.prompt_logprobs.size(); ++i)
+    expect_equal(*a.prompt_logprobs[i], *b.prompt_logprobs[i]);
+  for (size_t i = 0; i < a.outputs.size(); ++i) {
+    EXPECT_EQ(a.outputs[i].token_ids, b.outputs[i].token_ids);
+    EXPECT_EQ(a.outputs[i].text, b.outputs[i].text);
+    EXPECT_EQ(a.outputs[i].finish_reason, b.outputs[i].finish_reason);
+    ASSERT_EQ(a.outputs[i].logprobs.size(), b.outputs[i].logprobs.size());
+    for (size_t k = 0; k < a.outputs[i].logprobs.size(); ++k)
+      expect_equal(a.outputs[i].logprobs[k], b.outputs[i].logprobs[k]);
+  }
+}
+
+// An engine over a stub, driven step by step.
+class Rig {
+ public:
+  explicit Rig(const Setting& setting)
+      : tokenizer_(std::move(*Tokenizer::create(testing::tiny_byte_spec()))),
+        model_(static_cast<int>(tokenizer_.vocab_size()), kContext, setting.num_blocks, hash_logits,
+               setting.max_num_batched_tokens) {
+    SchedulerOptions scheduler = setting.scheduler;
+    scheduler.max_num_batched_tokens = setting.max_num_batched_tokens;
+    scheduler.max_num_seqs = std::min(scheduler.max_num_seqs, setting.max_num_batched_tokens);
+    auto core = EngineCore::create(model_, tokenizer_,
+                                   {.scheduler = scheduler, .clock = [this] { return now_; }});
+    EXPECT_TRUE(core) << core.error().message;
+    core_ = std::move(*core);
+  }
+
+  void add(size_t index, const Request& request) {
+    outputs_.resize(std::max(outputs_.size(), index + 1));
+    ends_.resize(outputs_.size());
+    streamed_.resize(outputs_.size());
+    RequestEvents events;
+    events.on_delta = [this, index](const ChoiceDelta& delta) {
+      auto& texts = streamed_[index];
+      texts.resize(std::max(texts.size(), static_cast<size_t>(delta.index) + 1));
+      texts[static_cast<size_t>(delta.index)] += delta.text;
+    };
+    events.on_finish = [this, index](RequestOutput output) {
+      outputs_[index] = std::move(output);
+      ++ends_[index];
+    };
+    core_->add(RequestId{static_cast<int64_t>(index)}, request, events, now_);
+  }
+  bool step() {
+    now_ += 0.001;
+    const bool worked = core_->step();
+    const auto sound = core_->scheduler().check();
+    EXPECT_TRUE(sound) << sound.error().message;
+    return worked;
+  }
+  void cancel(size_t index) { core_->cancel(RequestId{static_cast<int64_t>(index)}); }
+  void run_to_end() {
+    for (int steps = 0; step(); ++steps) ASSERT_LT(steps, 100'000) << "no end";
+    EXPECT_EQ(core_->num_requests(), 0);
+    EXPECT_EQ(core_->scheduler().pool().num_held(), 0);
+  }
+
+  std::vector<RequestOutput> outputs_;
+  std::vector<int> ends_;
+  std::vector<std::vector<std::string>> streamed_;
+  EngineCore& core() { return *core_; }
+
+ private:
+  Tokenizer tokenizer_;
+  StubModel model_;
+  double now_ = 1;
+  std::unique_ptr<EngineCore> core_;
+};
+
+RequestOutput alone(const Request& request) {
+  Rig rig({"alone", {.enable_prefix_caching = false}});
+  rig.add(0, request);
+  rig.run_to_end();
+  return rig.outputs_[0];
+}
+
+TEST(Company, ChangesNoAnswer) {
+  int64_t preemptions = 0, hits = 0;
+  for (uint32_t seed = 1; seed <= 6; ++seed) {
+    const std::vector<Request> requests = draw_requests(seed);
+    std::vector<RequestOutput> expected;
+    for (const Request& request : requests) expected.push_back(alone(request));
+    for (const Setting& setting : settings()) {
+      SCOPED_TRACE(setting.name + std::string(", seed ") + std::to_string(seed));
+      Rig rig(setting);
+      for (size_t i = 0; i < requests.size(); ++i) {
+        rig.add(i, requests[i]);
+        for (size_t k = 0; setting.staggered && k < i % 3; ++k) rig.step();
+      }
+      rig.run_to_end();
+      for (size_t i = 0; i < requests.size(); ++i) {
+        SCOPED_TRACE(i);
+        expect_equal(rig.outputs_[i], expected[i]);
+        EXPECT_EQ(rig.ends_[i], 1);
+        for (size_t k = 0; k < rig.streamed_[i].size(); ++k)
+          EXPECT_EQ(rig.streamed_[i][k], expected[i].outputs[k].text);
+      }
+      preemptions += rig.core().scheduler().stats().num_preemptions;
+      hits += rig.core().scheduler().prefix_tree().stats().prompts.hit_tokens;
+      if (HasFailure()) return;
+    }
+  }
+  EXPECT_GT(preemptions, 40);
+  EXPECT_GT(hits, 1000);
+}
+
+// Whoever is cancelled, at whatever moment: the others are unharmed, and each ends once.
+TEST(Company, CancelsDisturbNobody) {
+  for (uint32_t seed = 1; seed <= 6; ++seed)
+    for (const Setting& setting : settings()) {
+      SCOPED_TRACE(setting.name + std::string(", seed ") + std::to_string(seed));
+      const std::vector<Request> requests = draw_requests(seed);
+      std::mt19937 random(seed);
+      Rig rig(setting);
+      std::vector<bool> cancelled(requests.size());
+      for (size_t i = 0; i < requests.size(); ++i) {
+        rig.add(i, requests[i]);
+        if (random() % 2 == 0) rig.step();
+        const size_t victim = random() % (i + 1);
+        if (random() % 3 == 0) {
+          rig.cancel(victim);
+          rig.cancel(victim);  // twice does no harm
+          cancelled[victim] = true;
+        }
+      }
+      rig.cancel(12345);
+      rig.run_to_end();
+      for (size_t i = 0; i < requests.size(); ++i) {
+        EXPECT_EQ(rig.ends_[i], 1);
+        if (!cancelled[i] && seed == 1) expect_equal(rig.outputs_[i], alone(requests[i]));
+      }
+      if (HasFailure()) return;
+    }
+}
+
+}  // namespace
+}  // namespace octavo
