@@ -162,9 +162,8 @@ class Planner {
 
   bool is_being_computed(const WaitingView& w) const {
     const auto next = static_cast<size_t>(w.num_cached / view_.kv.block_size);
-    return next < w.block_hashes.size() &&
-           std::find(computing_.begin(), computing_.end(), w.block_hashes[next]) !=
-               computing_.end();
+    return next < w.block_hashes.size() && std::find(computing_.begin(), computing_.end(),
+                                                     w.block_hashes[next]) != computing_.end();
   }
 
   bool try_admit(const WaitingView& w) {
@@ -185,7 +184,7 @@ class Planner {
   const StepBudget& budget_;
   double now_s_;
   StepPlan& plan_;
-  size_t end_ = 0;  // running sequences from here on are preempted
+  size_t end_ = 0;         // running sequences from here on are preempted
   int64_t available_ = 0;  // blocks
   int64_t set_aside_ = 0;  // of these not for new sequences
   int decodes_ = 0;

@@ -106,9 +106,10 @@ TEST(Plan, AdmissionNeedsBlocksForAllTokensAndForGrowth) {
   EXPECT_TRUE(plan_of({decoding(1, 5)}, {waiting(2, 80)}, budget(10), 5).admitted.empty());
   EXPECT_EQ(plan_of({decoding(1, 5)}, {waiting(2, 80)}, budget(10), 6).admitted.size(), 1u);
   // A prompt that has begun keeps what it still needs.
-  EXPECT_TRUE(plan_of({prefilling(1, 160, 16)}, {waiting(2, 10)}, budget(20), 9).admitted.empty());
-  EXPECT_EQ(plan_of({prefilling(1, 160, 16)}, {waiting(2, 10)}, budget(20), 11).admitted.size(),
-            1u);
+  StepBudget b = budget(30);
+  b.long_prefill_token_threshold = 16;
+  EXPECT_TRUE(plan_of({prefilling(1, 160, 16)}, {waiting(2, 10)}, b, 10).admitted.empty());
+  EXPECT_EQ(plan_of({prefilling(1, 160, 16)}, {waiting(2, 10)}, b, 11).admitted.size(), 1u);
   // Nobody else runs: no reserve.
   EXPECT_EQ(plan_of({}, {waiting(2, 80)}, budget(10), 5).admitted.size(), 1u);
 }
@@ -160,8 +161,7 @@ TEST(Plan, NobodyWaitsForEver) {
   w[0].priority = 9;
   StepBudget b = budget(1000, 1);
   b.max_waiting_s = 40;
-  for (const auto policy :
-       {SchedulingPolicy::priority, SchedulingPolicy::shortest_prefill_first}) {
+  for (const auto policy : {SchedulingPolicy::priority, SchedulingPolicy::shortest_prefill_first}) {
     b.policy = policy;
     EXPECT_EQ(ids(plan_of({}, w, b, 1000, 41).admitted), (std::vector<int64_t>{2}));
     EXPECT_EQ(ids(plan_of({}, w, b, 1000, 41.5).admitted), (std::vector<int64_t>{1}));
@@ -195,7 +195,7 @@ TEST(Plan, PromptsAreCutToTheTimeOthersWait) {
   const auto prefill = [&](const std::vector<RunningView>& running) {
     return plan_of(running, {waiting(9, 800)}, b).work.prefill_tokens;
   };
-  EXPECT_EQ(prefill({}), 800);  // nobody waits
+  EXPECT_EQ(prefill({}), 800);                // nobody waits
   EXPECT_EQ(prefill({decoding(1, 50)}), 80);  // 90 ms less 2 and 5, in whole sixteens
   EXPECT_EQ(prefill({decoding(1, 50), decoding(2, 50), decoding(3, 50), decoding(4, 50)}), 64);
   b.max_step_s = 0.001;
