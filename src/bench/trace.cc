@@ -8,6 +8,7 @@
 #include <map>
 
 #include "base/file_map.h"
+#include "bench/json_fields.h"
 #include "formats/quote.h"
 #include "formats/shallow_json.h"
 
@@ -31,10 +32,7 @@ tl::unexpected<Error> bad_field(std::string_view field, std::string_view takes) 
 }
 
 Result<int64_t> read_integer(const json& value, std::string_view field, int64_t low, int64_t high) {
-  const bool is_integer = value.is_number_integer();
-  const bool too_large = value.is_number_unsigned() && value.get<uint64_t>() > uint64_t{1} << 62;
-  const int64_t number = is_integer && !too_large ? value.get<int64_t>() : 0;
-  if (is_integer && !too_large && number >= low && number <= high) return number;
+  if (const auto number = integer_between(value, low, high)) return *number;
   return bad_field(field, fmt::format("an integer from {} to {}", low, high));
 }
 

@@ -1,0 +1,276 @@
+#include "bench/figures.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+namespace octavo {
+namespace {
+
+double share(double part, double whole) { return whole > 0 ? part / whole : 0; }
+
+double span_of_requests(const RunResult& run) {
+  double first = INFINITY, last = 0;
+  for (const RequestRecord& request : run.requests) {
+    first = std::min(first, request.arrival_s);
+    last = std::max(last, request.end_s);
+  }
+  return run.requests.empty() ? 0 : last - first;
+}
+
+struct Latencies {
+  std::vector<double> queue, ttft, tpot, itl, e2el;
+
+  void add(const RequestRecord& request) {
+    if (request.scheduled_s) queue.push_back(*request.scheduled_s - request.arrival_s);
+    if (request.token_s.empty()) return;
+    const double first = request.token_s.front(), last = request.token_s.back();
+    ttft.push_back(first - request.arrival_s);
+    e2el.push_back(last - request.arrival_s);
+    for (size_t i = 1; i < request.token_s.size(); ++i)
+      itl.push_back(request.token_s[i] - request.token_s[i - 1]);
+    if (request.output_tokens() > 1) tpot.push_back((last - first) / (request.output_tokens() - 1));
+  }
+};
+
+void set_latencies(const RunResult& run, RunFigures& figures) {
+  Latencies latencies;
+  for (const RequestRecord& request : run.requests)
+    if (request.completed()) latencies.add(request);
+  figures.queue_s = summarize(std::move(latencies.queue));
+  figures.ttft_s = summarize(std::move(latencies.ttft));
+  figures.tpot_s = summarize(std::move(latencies.tpot));
+  figures.itl_s = summarize(std::move(latencies.itl));
+  figures.e2el_s = summarize(std::move(latencies.e2el));
+}
+
+void count_requests(const RunResult& run, RunFigures& figures) {
+  int64_t cached = 0, prompts = 0;
+  for (const RequestRecord& request : run.requests) {
+    figures.preemptions += request.preemptions;
+    cached += request.cached_tokens;
+    prompts += request.prompt_tokens;
+    ++(request.completed() ? figures.completed : figures.failed);
+    if (!request.completed()) continue;
+    figures.total_input_tokens += request.prompt_tokens;
+    figures.total_output_tokens += request.output_tokens();
+  }
+  if (prompts > 0)
+    figures.prefix_hit_rate = static_cast<double>(cached) / static_cast<double>(prompts);
+}
+
+void set_throughput(const RunResult& run, RunFigures& figures) {
+  figures.duration_s = span_of_requests(run);
+  const auto output = static_cast<double>(figures.total_output_tokens);
+  const auto total = output + static_cast<double>(figures.total_input_tokens);
+  figures.request_throughput = share(figures.completed, figures.duration_s);
+  figures.output_throughput = share(output, figures.duration_s);
+  figures.total_token_throughput = share(total, figures.duration_s);
+}
+
+// Steps weigh as much as they took; without times, all the same.
+class StepMeans {
+ public:
+  explicit StepMeans(const std::vector<StepSample>& steps) : steps_(steps) {
+    for (const StepSample& step : steps) seconds_ += step.step_s;
+  }
+
+  template <class Value>
+  double mean(Value value) const {
+    double sum = 0, weights = 0;
+    for (const StepSample& step : steps_) {
+      const double weight = seconds_ > 0 ? step.step_s : 1;
+      sum += weight * static_cast<double>(value(step));
+      weights += weight;
+    }
+    return sum / weights;
+  }
+
+  template <class Value>
+  double sum(Value value) const {
+    double sum = 0;
+    for (const StepSample& step : steps_) sum += static_cast<double>(value(step));
+    return sum;
+  }
+
+  double seconds() const { return seconds_; }
+
+ private:
+  const std::vector<StepSample>& steps_;
+  double seconds_ = 0;
+};
+
+int computed_tokens(const StepSample& step) {
+  return step.prefill_tokens + step.decode_tokens + step.padding_tokens;
+}
+
+void set_shares(const RunResult& run, const StepMeans& steps, RunFigures& figures) {
+  const double reserved = *figures.blocks_used_mean * run.block_size;
+  if (reserved > 0)
+    figures.kv_waste_share = steps.mean([](auto& s) { return s.waste_tokens; }) / reserved;
+  const double computed = steps.sum(computed_tokens);
+  if (computed > 0)
+    figures.padding_share = steps.sum([](auto& s) { return s.padding_tokens; }) / computed;
+  if (steps.seconds() > 0)
+    figures.scheduling_share = steps.sum([](auto& s) { return s.scheduling_s; }) / steps.seconds();
+}
+
+void set_steps(const RunResult& run, RunFigures& figures) {
+  if (run.steps.empty()) return;
+  const StepMeans steps(run.steps);
+  figures.running_mean = steps.mean([](auto& s) { return s.running; });
+  figures.running_max = std::ranges::max(run.steps, {}, &StepSample::running).running;
+  if (run.num_blocks == 0) return;
+  figures.blocks_used_mean = steps.mean([](auto& s) { return s.blocks_held; });
+  figures.blocks_used_max = std::ranges::max(run.steps, {}, &StepSample::blocks_held).blocks_held;
+  set_shares(run, steps, figures);
+}
+
+void set_costs(double cost_per_hour, RunFigures& figures) {
+  const double cost = cost_per_hour / 3600 * figures.duration_s;
+  const auto output = static_cast<double>(figures.total_output_tokens);
+  const double total = output + static_cast<double>(figures.total_input_tokens);
+  if (output > 0) figures.cost_per_million_output_tokens = cost / output * 1e6;
+  if (total > 0) figures.cost_per_million_tokens = cost / total * 1e6;
+}
+
+using List = std::vector<Figure>;
+
+void add(List& list, std::string name, std::string label, std::string unit, Better better,
+         std::optional<double> value) {
+  list.push_back({std::move(name), std::move(label), std::move(unit), better, true, value});
+}
+
+// Shares are shown as per cent and written as they are.
+void add_share(List& list, std::string name, std::string label, Better better,
+               std::optional<double> value) {
+  add(list, std::move(name), std::move(label), "share", better, value);
+}
+
+struct Part {
+  std::string_view name, label;
+  double Summary::*value;
+  bool in_tables;
+};
+
+constexpr std::array kParts = {
+    Part{"mean", "mean", &Summary::mean, true},     Part{"median", "P50", &Summary::p50, true},
+    Part{"std", "deviation", &Summary::std, false}, Part{"min", "least", &Summary::min, false},
+    Part{"p50", "P50", &Summary::p50, false},       Part{"p90", "P90", &Summary::p90, false},
+    Part{"p95", "P95", &Summary::p95, true},        Part{"p99", "P99", &Summary::p99, true},
+    Part{"max", "most", &Summary::max, true},
+};
+
+void add_summary(List& list, std::string_view name, std::string_view label,
+                 const Summary& summary) {
+  for (const Part& part : kParts) {
+    add(list, fmt::format("{}_{}_ms", part.name, name), fmt::format("{} {}", label, part.label),
+        "ms", Better::lower,
+        summary.count > 0 ? std::optional(summary.*part.value * 1e3) : std::nullopt);
+    list.back().in_tables = part.in_tables;
+  }
+}
+
+void add_totals(List& list, const RunFigures& f) {
+  add(list, "completed", "requests completed", "", Better::neither, f.completed);
+  add(list, "failed", "requests failed", "", Better::lower, f.failed);
+  add(list, "total_input_tokens", "prompt tokens", "", Better::neither,
+      static_cast<double>(f.total_input_tokens));
+  add(list, "total_output_tokens", "output tokens", "", Better::neither,
+      static_cast<double>(f.total_output_tokens));
+  add(list, "duration", "duration", "s", Better::lower, f.duration_s);
+  add(list, "request_throughput", "requests per second", "", Better::higher, f.request_throughput);
+  add(list, "output_throughput", "output tokens per second", "", Better::higher,
+      f.output_throughput);
+  add(list, "total_token_throughput", "all tokens per second", "", Better::higher,
+      f.total_token_throughput);
+}
+
+void add_latencies(List& list, const RunFigures& f) {
+  add_summary(list, "queue", "waiting", f.queue_s);
+  add_summary(list, "ttft", "TTFT", f.ttft_s);
+  add_summary(list, "tpot", "TPOT", f.tpot_s);
+  add_summary(list, "itl", "ITL", f.itl_s);
+  add_summary(list, "e2el", "whole answer", f.e2el_s);
+}
+
+void add_memory(List& list, const RunFigures& f) {
+  const auto real = [](std::optional<int> value) {
+    return value ? std::optional<double>(*value) : std::nullopt;
+  };
+  add(list, "mean_running", "running at once, mean", "", Better::neither, f.running_mean);
+  add(list, "max_running", "running at once, most", "", Better::neither, real(f.running_max));
+  add(list, "mean_blocks_used", "blocks used, mean", "", Better::neither, f.blocks_used_mean);
+  add(list, "max_blocks_used", "blocks used, most", "", Better::neither, real(f.blocks_used_max));
+  add_share(list, "kv_waste_share", "KV reserved but empty", Better::lower, f.kv_waste_share);
+  add_share(list, "prefix_hit_rate", "prompt tokens found in the cache", Better::higher,
+            f.prefix_hit_rate);
+  add_share(list, "padding_share", "computed as padding", Better::lower, f.padding_share);
+  add(list, "preemptions", "preemptions", "", Better::lower, static_cast<double>(f.preemptions));
+  add_share(list, "scheduling_share", "time for scheduling", Better::lower, f.scheduling_share);
+}
+
+void add_costs(List& list, const RunFigures& f) {
+  add(list, "cost_per_million_output_tokens", "cost per million output tokens", "", Better::lower,
+      f.cost_per_million_output_tokens);
+  add(list, "cost_per_million_tokens", "cost per million tokens", "", Better::lower,
+      f.cost_per_million_tokens);
+}
+
+}  // namespace
+
+RunFigures figures_of(const RunResult& run, std::optional<double> cost_per_hour) {
+  RunFigures figures;
+  count_requests(run, figures);
+  set_throughput(run, figures);
+  set_latencies(run, figures);
+  set_steps(run, figures);
+  if (cost_per_hour) set_costs(*cost_per_hour, figures);
+  return figures;
+}
+
+std::vector<Figure> list_figures(const RunFigures& figures) {
+  List list;
+  add_totals(list, figures);
+  add_latencies(list, figures);
+  add_memory(list, figures);
+  add_costs(list, figures);
+  return list;
+}
+
+std::vector<ComparisonRow> compare_runs(const BenchResult& result) {
+  std::vector<ComparisonRow> rows;
+  for (const RunResult& run : result.runs) {
+    const List figures = list_figures(figures_of(run, result.cost_per_hour));
+    rows.resize(figures.size());
+    for (size_t i = 0; i < figures.size(); ++i) {
+      ComparisonRow& row = rows[i];
+      if (row.values.empty()) row.figure = figures[i];
+      const auto base = row.figure.value, value = figures[i].value;
+      row.values.push_back(value);
+      row.ratios.push_back(base && value && *base != 0 ? std::optional(*value / *base)
+                                                       : std::nullopt);
+    }
+  }
+  std::erase_if(rows, [](const ComparisonRow& row) {
+    const bool empty = std::ranges::none_of(row.values, [](auto& v) { return v.has_value(); });
+    return empty || !row.figure.in_tables;
+  });
+  return rows;
+}
+
+std::string format_value(std::optional<double> value, std::string_view unit) {
+  if (!value) return "-";
+  if (unit == "share") return fmt::format("{:.3g} %", *value * 100);
+  if (std::abs(*value) >= 1000) return fmt::format("{:.0f}", *value);
+  return fmt::format("{:.4g}", *value);
+}
+
+std::string format_ratio(std::optional<double> ratio) {
+  if (!ratio) return "-";
+  return *ratio >= 100 ? fmt::format("{:.0f} x", *ratio) : fmt::format("{:.3g} x", *ratio);
+}
+
+}  // namespace octavo

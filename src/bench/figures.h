@@ -1,0 +1,77 @@
+// The figures of a run, and of several runs beside each other. Names and definitions are those of
+// vLLM's benchmark, where it has them.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "bench/percentiles.h"
+#include "bench/result.h"
+
+namespace octavo {
+
+// Latencies and tokens are those of completed requests.
+struct RunFigures {
+  int completed = 0;
+  int failed = 0;
+  int64_t total_input_tokens = 0;
+  int64_t total_output_tokens = 0;
+  double duration_s = 0;              // from the first arrival to the last end
+  double request_throughput = 0;      // per second
+  double output_throughput = 0;       // tokens per second
+  double total_token_throughput = 0;  // of prompts and answers
+
+  Summary queue_s;  // from arrival until first scheduled
+  Summary ttft_s;   // time to first token, from arrival
+  Summary tpot_s;   // time per output token after the first, one value for each request
+  Summary itl_s;    // inter-token latency, one value for each gap
+  Summary e2el_s;   // from arrival to the last token
+
+  int64_t preemptions = 0;
+  std::optional<double> prefix_hit_rate;  // cached tokens of prompts / tokens of prompts
+
+  // Means over time of the steps, if there are any.
+  std::optional<double> running_mean;
+  std::optional<double> blocks_used_mean;
+  std::optional<int> running_max;
+  std::optional<int> blocks_used_max;
+  std::optional<double> kv_waste_share;    // room in held blocks without a token / all of it
+  std::optional<double> padding_share;     // of computed tokens, those of ended sequences
+  std::optional<double> scheduling_share;  // of the steps' time
+
+  std::optional<double> cost_per_million_output_tokens;
+  std::optional<double> cost_per_million_tokens;  // of prompts and answers
+};
+
+RunFigures figures_of(const RunResult& run, std::optional<double> cost_per_hour = {});
+
+// One figure as it is shown and written.
+enum class Better : uint8_t { higher, lower, neither };
+
+struct Figure {
+  std::string name;  // the key in JSON: "p99_ttft_ms"
+  std::string label;
+  std::string unit;  // "ms"; "share": 1 is all, shown as per cent; or empty
+  Better better = Better::neither;
+  bool in_tables = true;  // JSON has more than a table has room for
+  std::optional<double> value;
+};
+
+// All of them, always the same ones in the same order.
+std::vector<Figure> list_figures(const RunFigures& figures);
+
+// A table of all runs: those figures that are shown in tables and that some run has.
+struct ComparisonRow {
+  Figure figure;                              // of the baseline
+  std::vector<std::optional<double>> values;  // of each run
+  std::vector<std::optional<double>> ratios;  // to the baseline; nothing where there is none
+};
+std::vector<ComparisonRow> compare_runs(const BenchResult& result);
+
+std::string format_value(std::optional<double> value,
+                         std::string_view unit);        // "12.34", "5 %", "-"
+std::string format_ratio(std::optional<double> ratio);  // "2.31 x", "-"
+
+}  // namespace octavo

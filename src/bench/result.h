@@ -1,0 +1,89 @@
+// What was measured: the one schema of every benchmark, simulation and comparison. Plain data; what
+// follows from it is in bench/figures.h, the file format in bench/result_json.h.
+//
+// Times are seconds since the start of the run.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace octavo {
+
+struct RequestRecord {
+  double arrival_s = 0;
+  std::optional<double> scheduled_s = {};  // first part in a step; nothing: never
+  std::vector<double> token_s = {};        // when each token of the answer came; ascending
+  double end_s = 0;
+  int prompt_tokens = 0;
+  int cached_tokens = 0;  // of the prompt, found in the prefix tree
+  int preemptions = 0;
+  std::string finish_reason = {};  // "stop" or "length"; anything else: it failed
+
+  int output_tokens() const { return static_cast<int>(token_s.size()); }
+  bool completed() const { return finish_reason == "stop" || finish_reason == "length"; }
+  bool operator==(const RequestRecord&) const = default;
+};
+
+struct StepSample {
+  double time_s = 0;        // when the step began
+  double step_s = 0;        // how long it took
+  double scheduling_s = 0;  // of that: planning and bookkeeping
+  int running = 0;          // sequences
+  int waiting = 0;
+  int prefill_tokens = 0;
+  int decode_tokens = 0;
+  int padding_tokens = 0;  // computed for sequences that had ended
+  int blocks_held = 0;
+  int blocks_cached = 0;
+  int blocks_free = 0;
+  int64_t waste_tokens = 0;  // room in held blocks in which nothing is stored
+
+  bool operator==(const StepSample&) const = default;
+};
+
+// One block at one time.
+struct BlockCell {
+  static constexpr int32_t kFree = -1, kCached = -2, kShared = -3;
+
+  int32_t owner = kFree;  // index of the request; or one of the above
+  int filled_percent = 0;
+
+  bool operator==(const BlockCell&) const = default;
+};
+
+struct BlockMapRow {
+  double time_s = 0;
+  std::vector<BlockCell> blocks = {};  // all of the pool, by id
+
+  bool operator==(const BlockMapRow&) const = default;
+};
+
+struct RunResult {
+  std::string name;  // of the technique: "continuous"
+  std::map<std::string, std::string> settings = {};
+  int block_size = 0;  // tokens
+  int num_blocks = 0;  // of the pool
+  std::vector<RequestRecord> requests = {};
+  std::vector<StepSample> steps = {};       // may be empty
+  std::vector<BlockMapRow> block_map = {};  // may be empty; rows are equally long
+
+  bool operator==(const RunResult&) const = default;
+};
+
+struct BenchResult {
+  std::string title;
+  std::string model;
+  std::string machine;
+  std::string command;
+  std::map<std::string, std::string> settings = {};  // common to all runs
+  std::vector<std::string> notes = {};               // sentences for the reader
+  std::optional<double> cost_per_hour = {};          // of the machine, in any currency
+  std::vector<RunResult> runs = {};                  // the first is the baseline
+
+  bool operator==(const BenchResult&) const = default;
+};
+
+}  // namespace octavo

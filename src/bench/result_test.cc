@@ -1,0 +1,254 @@
+#include "bench/result.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+
+#include "bench/figures.h"
+#include "bench/result_json.h"
+#include "support/temp_folder.h"
+
+namespace octavo {
+namespace {
+
+// Two requests of four that complete: 2 + 3 tokens in 4 s.
+RunResult small_run() {
+  RunResult run{.name = "paged"};
+  run.settings = {{"block_size", "16"}};
+  run.block_size = 16;
+  run.num_blocks = 4;
+  run.requests = {
+      {.arrival_s = 0,
+       .scheduled_s = .5,
+       .token_s = {1, 2},
+       .end_s = 2,
+       .prompt_tokens = 10,
+       .cached_tokens = 4,
+       .preemptions = 1,
+       .finish_reason = "length"},
+      {.arrival_s = 1,
+       .scheduled_s = 1,
+       .token_s = {2, 2.5, 4},
+       .end_s = 4,
+       .prompt_tokens = 20,
+       .cached_tokens = 8,
+       .finish_reason = "stop"},
+      {.arrival_s = 1,
+       .scheduled_s = 1,
+       .token_s = {3},
+       .end_s = 3,
+       .prompt_tokens = 6,
+       .finish_reason = "abort"},
+      {.arrival_s = 1, .end_s = 3, .prompt_tokens = 12, .finish_reason = "error"},
+  };
+  run.steps = {
+      {.time_s = 0,
+       .step_s = 3,
+       .scheduling_s = .03,
+       .running = 1,
+       .waiting = 1,
+       .prefill_tokens = 30,
+       .blocks_held = 2,
+       .blocks_free = 2,
+       .waste_tokens = 4},
+      {.time_s = 3,
+       .step_s = 1,
+       .scheduling_s = .01,
+       .running = 3,
+       .decode_tokens = 6,
+       .padding_tokens = 4,
+       .blocks_held = 4,
+       .waste_tokens = 8},
+  };
+  run.block_map = {{.time_s = 0, .blocks = {{0, 100}, {0, 50}, {}, {BlockCell::kCached, 100}}},
+                   {.time_s = 3, .blocks = {{0, 100}, {1, 0}, {BlockCell::kShared, 100}, {}}}};
+  return run;
+}
+
+BenchResult small_result() {
+  BenchResult result{.title = "A \"title\"", .model = "m", .machine = "2 cores", .command = "c"};
+  result.settings = {{"isa", "avx2"}};
+  result.notes = {"One.", "Two."};
+  result.cost_per_hour = 3.6;
+  result.runs = {small_run(), small_run()};
+  result.runs[1].name = "half";
+  for (RequestRecord& request : result.runs[1].requests) {
+    for (double& time : request.token_s) time /= 2;
+    request.scheduled_s.reset();
+    request.arrival_s /= 2;
+    request.end_s /= 2;
+  }
+  return result;
+}
+
+TEST(Figures, LatenciesAreThoseOfCompletedRequests) {
+  const RunFigures figures = figures_of(small_run());
+  EXPECT_EQ(figures.completed, 2);
+  EXPECT_EQ(figures.failed, 2);
+  EXPECT_EQ(figures.total_input_tokens, 30);
+  EXPECT_EQ(figures.total_output_tokens, 5);
+  EXPECT_DOUBLE_EQ(figures.duration_s, 4);
+  EXPECT_DOUBLE_EQ(figures.request_throughput, .5);
+  EXPECT_DOUBLE_EQ(figures.output_throughput, 1.25);
+  EXPECT_DOUBLE_EQ(figures.total_token_throughput, 8.75);
+  EXPECT_EQ(figures.queue_s, summarize({.5, 0}));
+  EXPECT_EQ(figures.ttft_s, summarize({1, 1}));
+  EXPECT_EQ(figures.tpot_s, summarize({1, 1}));
+  EXPECT_EQ(figures.itl_s, summarize({1, .5, 1.5}));
+  EXPECT_EQ(figures.e2el_s, summarize({2, 3}));
+}
+
+TEST(Figures, StepsWeighAsMuchAsTheyTook) {
+  const RunFigures figures = figures_of(small_run());
+  EXPECT_DOUBLE_EQ(*figures.running_mean, 1.5);
+  EXPECT_EQ(figures.running_max, 3);
+  EXPECT_DOUBLE_EQ(*figures.blocks_used_mean, 2.5);
+  EXPECT_EQ(figures.blocks_used_max, 4);
+  EXPECT_DOUBLE_EQ(*figures.kv_waste_share, 5 / (2.5 * 16));
+  EXPECT_DOUBLE_EQ(*figures.padding_share, .1);
+  EXPECT_DOUBLE_EQ(*figures.scheduling_share, .01);
+  EXPECT_DOUBLE_EQ(*figures.prefix_hit_rate, 12.0 / 48);
+  EXPECT_EQ(figures.preemptions, 1);
+}
+
+TEST(Figures, CostsFollowFromTheDuration) {
+  EXPECT_FALSE(figures_of(small_run()).cost_per_million_tokens);
+  const RunFigures figures = figures_of(small_run(), 3.6);  // 0.004 in 4 s
+  EXPECT_DOUBLE_EQ(*figures.cost_per_million_output_tokens, 800);
+  EXPECT_DOUBLE_EQ(*figures.cost_per_million_tokens, .004 / 35 * 1e6);
+}
+
+TEST(Figures, NothingMeasuredIsNoFigure) {
+  const RunFigures figures = figures_of(RunResult{.name = "empty"}, 1);
+  EXPECT_EQ(figures.duration_s, 0);
+  EXPECT_EQ(figures.output_throughput, 0);
+  EXPECT_EQ(figures.ttft_s.count, 0);
+  EXPECT_FALSE(figures.blocks_used_mean);
+  EXPECT_FALSE(figures.kv_waste_share);
+  EXPECT_FALSE(figures.prefix_hit_rate);
+  EXPECT_FALSE(figures.cost_per_million_tokens);
+}
+
+TEST(Figures, AreNamedAsInVllm) {
+  const auto json = figures_json(small_run());
+  for (const char* name : {"completed",          "failed",
+                           "total_input_tokens", "total_output_tokens",
+                           "duration",           "request_throughput",
+                           "output_throughput",  "total_token_throughput",
+                           "mean_ttft_ms",       "median_ttft_ms",
+                           "std_ttft_ms",        "p99_ttft_ms",
+                           "mean_tpot_ms",       "median_tpot_ms",
+                           "std_tpot_ms",        "p99_tpot_ms",
+                           "mean_itl_ms",        "median_itl_ms",
+                           "std_itl_ms",         "p99_itl_ms",
+                           "mean_e2el_ms",       "median_e2el_ms",
+                           "std_e2el_ms",        "p99_e2el_ms"})
+    EXPECT_TRUE(json.contains(name) && json[name].is_number()) << name;
+  EXPECT_DOUBLE_EQ(json["mean_ttft_ms"].get<double>(), 1000);
+  EXPECT_TRUE(json["cost_per_million_tokens"].is_null());
+}
+
+TEST(Figures, RatiosAreToTheFirstRun) {
+  std::map<std::string, ComparisonRow> rows;
+  for (const ComparisonRow& row : compare_runs(small_result())) rows[row.figure.name] = row;
+  EXPECT_EQ(rows["output_throughput"].values, (std::vector<std::optional<double>>{1.25, 2.5}));
+  EXPECT_EQ(rows["output_throughput"].ratios, (std::vector<std::optional<double>>{1, 2}));
+  EXPECT_EQ(rows["p95_ttft_ms"].ratios, (std::vector<std::optional<double>>{1, .5}));
+  EXPECT_EQ(rows["p95_queue_ms"].ratios, (std::vector<std::optional<double>>{1, std::nullopt}));
+  EXPECT_FALSE(rows.contains("std_ttft_ms"));  // of JSON only
+}
+
+TEST(Figures, FiguresThatNobodyHasAreNoRow) {
+  BenchResult result = small_result();
+  result.cost_per_hour.reset();
+  for (const ComparisonRow& row : compare_runs(result))
+    EXPECT_FALSE(row.figure.name.starts_with("cost")) << row.figure.name;
+}
+
+TEST(Figures, AreShownShortly) {
+  EXPECT_EQ(format_value(1234.6, ""), "1235");
+  EXPECT_EQ(format_value(12.3456, "ms"), "12.35");
+  EXPECT_EQ(format_value(.0312, "share"), "3.12 %");
+  EXPECT_EQ(format_value(std::nullopt, "ms"), "-");
+  EXPECT_EQ(format_ratio(2.3123), "2.31 x");
+  EXPECT_EQ(format_ratio(123.4), "123 x");
+  EXPECT_EQ(format_ratio(std::nullopt), "-");
+}
+
+TEST(ResultFile, IsReadAsItWasWritten) {
+  const testing::TempFolder folder;
+  const std::string text = to_json(small_result()).dump();
+  const auto read = read_result(folder.write("a.json", text));
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(*read, small_result());
+}
+
+TEST(ResultFile, TimesAreRoundedToMicroseconds) {
+  BenchResult result = small_result();
+  result.runs[0].requests[0].token_s = {1.00000049, 1.2345678};
+  const auto read = parse_result(to_json(result).dump(), "a.json");
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(read->runs[0].requests[0].token_s, (std::vector<double>{1, 1.234568}));
+}
+
+struct Refused {
+  std::string_view pointer;  // what is changed
+  nlohmann::ordered_json value;
+  std::string_view words;
+};
+
+TEST(ResultFile, AnErrorNamesTheField) {
+  for (const auto& [pointer, value, words] : {
+           Refused{"/title", 5, "'title' is not a string"},
+           Refused{"/cost_per_hour", -1, "'cost_per_hour'"},
+           Refused{"/frobs", 1, "unknown field 'frobs'"},
+           Refused{"/settings", {1}, "'settings' is not an object"},
+           Refused{"/settings/isa", 1, "'settings' is not a string"},
+           Refused{"/notes/1", 1, "'notes[1]' is not a string"},
+           Refused{"/runs", "x", "'runs' is not a list"},
+           Refused{"/runs/1", 5, "'runs[1].name' is not a string"},
+           Refused{"/runs/1/block_size", -1, "'runs[1].block_size' is not an integer"},
+           Refused{"/runs/1/num_blocks", 5, "'runs[1].block_map[0].owners'"},
+           Refused{"/runs/0/requests/2/arrival_s", "0", "'runs[0].requests[2].arrival_s'"},
+           Refused{"/runs/0/requests/1/token_s/1", 1e13, "'runs[0].requests[1].token_s[1]'"},
+           Refused{"/runs/0/requests/1/token_s/1", 5, "goes back in time"},
+           Refused{"/runs/0/requests/1/end_s", 3, "before the last token"},
+           Refused{"/runs/0/requests/1/scheduled_s", .5, "before the arrival"},
+           Refused{"/runs/0/requests/1/cached_tokens", 21, "more than the prompt"},
+           Refused{"/runs/0/requests/1/prompt_tokens", 2147483648,
+                   "'runs[0].requests[1].prompt_tokens'"},
+           Refused{"/runs/0/requests/1/more", 1, "unknown field 'more'"},
+           Refused{"/runs/0/steps", nullptr, "'runs[0].steps' is missing"},
+           Refused{"/runs/0/steps/running", {1}, "'runs[0].steps.running' has 1 values"},
+           Refused{"/runs/0/steps/step_s/0", -1, "'runs[0].steps.step_s[0]'"},
+           Refused{"/runs/0/steps/waste_tokens/0", 18446744073709551615u, "waste_tokens[0]'"},
+           Refused{"/runs/0/block_map/1/owners/2", -4, "'runs[0].block_map[1].owners[2]'"},
+           Refused{"/runs/0/block_map/1/owners/2", 18446744073709551615u, "owners[2]'"},
+           Refused{"/runs/0/block_map/1/filled_percent/2", 101, "filled_percent[2]'"},
+       }) {
+    auto json = to_json(small_result());
+    json[nlohmann::ordered_json::json_pointer(std::string(pointer))] = value;
+    const auto read = parse_result(json.dump(), "a.json");
+    ASSERT_FALSE(read) << pointer;
+    EXPECT_EQ(read.error().code, ErrorCode::corrupt_file) << pointer;
+    EXPECT_TRUE(read.error().message.starts_with("a.json: ")) << read.error().message;
+    EXPECT_NE(read.error().message.find(words), std::string::npos) << read.error().message;
+  }
+}
+
+TEST(ResultFile, RefusesWhatIsNoResult) {
+  EXPECT_EQ(parse_result("", "a").error().code, ErrorCode::corrupt_file);
+  EXPECT_EQ(parse_result("[]", "a").error().code, ErrorCode::corrupt_file);
+  EXPECT_EQ(parse_result("{}", "a").error().code, ErrorCode::corrupt_file);
+  EXPECT_EQ(parse_result(std::string(100000, '['), "a").error().code, ErrorCode::corrupt_file);
+  auto json = to_json(small_result());
+  json["schema"] = "octavo-bench-2";
+  const auto read = parse_result(json.dump(), "a");
+  ASSERT_FALSE(read);
+  EXPECT_EQ(read.error().code, ErrorCode::unsupported);
+  EXPECT_NE(read.error().message.find("octavo-bench-1"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace octavo
