@@ -111,25 +111,95 @@ TEST(BlockRef, MovesKeepOneOwner) {
   EXPECT_EQ(pool->num_held(), 1);
 }
 
+TEST(BlockPool, ABlockThatOnlyTheTreeOwnsIsCached) {
+  const auto pool = pool_of(3);
+  const auto expect = [&](int free, int held, int cached) {
+    EXPECT_EQ(pool->num_free(), free);
+    EXPECT_EQ(pool->num_held(), held);
+    EXPECT_EQ(pool->num_cached(), cached);
+    EXPECT_TRUE(pool->check());
+  };
+  BlockRef user = pool->allocate().value();
+  BlockRef tree = user.share();
+  expect(2, 1, 0);
+  EXPECT_FALSE(user.is_last_user());
+  pool->set_in_tree(tree, true);
+  expect(2, 1, 0);
+  EXPECT_TRUE(user.is_last_user());
+  EXPECT_TRUE(user.is_shared());  // and must not be written
+
+  user = BlockRef();
+  expect(2, 0, 1);
+  BlockRef again = tree.share();
+  expect(2, 1, 0);
+  BlockRef third = again.share();
+  EXPECT_FALSE(again.is_last_user());
+  third = BlockRef();
+  again = BlockRef();
+  expect(2, 0, 1);
+
+  pool->set_in_tree(tree, true);  // known already
+  expect(2, 0, 1);
+  pool->set_in_tree(tree, false);
+  expect(2, 1, 0);
+  tree = BlockRef();
+  expect(3, 0, 0);
+}
+
+TEST(BlockPool, RunsAreTheLowestConsecutiveIds) {
+  const auto pool = pool_of(8);
+  std::vector<BlockRef> all = pool->allocate_run(8).value();
+  for (int free : {1, 3, 4, 6}) all[static_cast<size_t>(free)] = BlockRef();
+  // free: 1 3 4 6
+  EXPECT_EQ(pool->longest_free_run(), 2);
+  const auto refused = pool->allocate_run(3);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::resource_exhausted);
+  EXPECT_NE(refused.error().message.find("3 KV blocks in a row are needed; 4 of 8 are free, but at "
+                                         "most 2 in a row"),
+            std::string::npos)
+      << refused.error().message;
+  EXPECT_EQ(pool->num_free(), 4);
+
+  const std::vector<BlockRef> pair = pool->allocate_run(2).value();
+  // free: 1 6
+  EXPECT_EQ(ids_of(pair), (std::vector<BlockId>{BlockId{3}, BlockId{4}}));
+  EXPECT_EQ(pool->allocate_run(1).value()[0].id(), BlockId{1});
+  EXPECT_TRUE(pool->allocate_run(0).value().empty());
+  EXPECT_EQ(pool->num_free(), 2);
+  EXPECT_TRUE(pool->check());
+  // Single blocks are given out in the order in which they were returned, as if nothing was.
+  const BlockRef first = pool->allocate().value(), second = pool->allocate().value();
+  EXPECT_EQ(first.id(), BlockId{1});
+  EXPECT_EQ(second.id(), BlockId{6});
+  EXPECT_FALSE(pool->allocate_run(1));
+  EXPECT_TRUE(pool->allocate_run(0));
+  EXPECT_EQ(pool->longest_free_run(), 0);
+}
+
 TEST(CheckBlocks, FindsEveryContradiction) {
   struct Case {
     std::vector<int32_t> owners;
+    std::vector<uint8_t> in_tree;
     std::vector<BlockId> free;
+    int num_cached;
     std::string named;  // part of the message; empty: consistent
   };
   const Case cases[] = {
-      {{0, 1, 2}, {BlockId{0}}, ""},
-      {{0, 0}, {BlockId{1}, BlockId{0}}, ""},
-      {{0, 1, 0}, {BlockId{0}}, "block 2 is neither free nor held"},
-      {{0, 1}, {BlockId{0}, BlockId{0}}, "block 0 is in the free list twice"},
-      {{0, 1}, {BlockId{0}, BlockId{1}}, "block 1 is free and has an owner"},
-      {{0, -1}, {BlockId{0}, BlockId{1}}, "block 1 has been returned more often"},
-      {{0}, {BlockId{0}, BlockId{1}}, "block 1 is free, but does not exist"},
-      {{0}, {BlockId{0}, kNoBlock}, "block -1 is free, but does not exist"},
+      {{0, 1, 2}, {0, 0, 0}, {BlockId{0}}, 0, ""},
+      {{0, 1, 2}, {0, 1, 1}, {BlockId{0}}, 1, ""},
+      {{0, 0}, {0, 0}, {BlockId{1}, BlockId{0}}, 0, ""},
+      {{0, 1, 0}, {0, 0, 0}, {BlockId{0}}, 0, "block 2 is neither free nor held"},
+      {{0, 1}, {0, 0}, {BlockId{0}, BlockId{0}}, 0, "block 0 is in the free list twice"},
+      {{0, 1}, {0, 0}, {BlockId{0}, BlockId{1}}, 0, "block 1 is free and has an owner"},
+      {{0, -1}, {0, 0}, {BlockId{0}, BlockId{1}}, 0, "block 1 has been returned more often"},
+      {{0}, {0}, {BlockId{0}, BlockId{1}}, 0, "block 1 is free, but does not exist"},
+      {{0}, {0}, {BlockId{0}, kNoBlock}, 0, "block -1 is free, but does not exist"},
+      {{0, 1}, {1, 0}, {BlockId{0}}, 0, "block 0 is in the prefix tree, but free"},
+      {{1, 2}, {1, 1}, {}, 2, "1 blocks are cached, but 2 counted"},
   };
   for (const Case& c : cases) {
-    const Result<void> result =
-        check_blocks(c.owners, std::vector<uint8_t>(c.owners.size(), 0), c.free, 0);
+    const Result<void> result = check_blocks(c.owners, c.in_tree, c.free, c.num_cached);
     ASSERT_EQ(result.has_value(), c.named.empty()) << c.named;
     if (!result) {
       EXPECT_NE(result.error().message.find(c.named), std::string::npos) << c.named;
@@ -154,8 +224,18 @@ TEST(BlockPool, AgreesWithAModelOverRandomOperations) {
     std::vector<BlockRef> refs;
     for (int step = 0; step < 1500; ++step) {
       const size_t victim = refs.empty() ? 0 : random() % refs.size();
-      const uint32_t action = random() % 5;
-      if (action < 2) {
+      const uint32_t action = random() % 6;
+      if (action == 5) {
+        const int count = static_cast<int>(random() % 5), longest = pool->longest_free_run();
+        auto run = pool->allocate_run(count);
+        ASSERT_EQ(run.has_value(), count <= longest);
+        for (size_t i = 0; run && i < run->size(); ++i) {
+          if (i > 0) {
+            ASSERT_EQ(raw((*run)[i].id()), raw(refs.back().id()) + 1);
+          }
+          refs.push_back(std::move((*run)[i]));
+        }
+      } else if (action < 2) {
         auto fresh = pool->allocate();
         if (fresh)
           refs.push_back(std::move(*fresh));

@@ -146,6 +146,124 @@ TEST(BlockTable, TruncateIntoASharedBlockThenWriteCopies) {
   EXPECT_EQ(ids(b), (Ids{3, 4}));
 }
 
+TEST(BlockTable, SaysWhatReserveWillTake) {
+  const auto pool = pool_of(8);
+  BlockTable a(*pool);
+  EXPECT_EQ(a.blocks_to_reserve(0), 0);
+  EXPECT_EQ(a.blocks_to_reserve(33), 3);
+  ASSERT_TRUE(a.reserve(20));
+  EXPECT_EQ(a.num_blocks(), 2);
+  EXPECT_EQ(a.blocks_to_reserve(5), 0);
+  EXPECT_EQ(a.blocks_to_reserve(32), 0);
+  EXPECT_EQ(a.blocks_to_reserve(33), 1);
+  EXPECT_EQ(a.num_unshared(), 2);
+  {
+    const BlockTable b = a.fork();
+    // a, b: [0 1], 20 tokens
+    EXPECT_EQ(a.blocks_to_reserve(20), 0);
+    EXPECT_EQ(a.blocks_to_reserve(21), 1);
+    EXPECT_EQ(a.blocks_to_reserve(33), 2);
+    EXPECT_EQ(a.num_unshared(), 0);
+    EXPECT_EQ(a.blocks_to_reserve(INT32_MAX), INT32_MAX / kSize + 1 - 2 + 1);
+  }
+  EXPECT_EQ(a.blocks_to_reserve(21), 0);
+  EXPECT_EQ(a.num_unshared(), 2);
+}
+
+TEST(BlockTable, AdoptsPositionsThatOthersComputed) {
+  const auto pool = pool_of(8);
+  BlockTable a(*pool);
+  ASSERT_TRUE(a.reserve(40));
+  // a: [0 1 2]
+  const auto adopted = [&](int num_blocks, int num_tokens) {
+    std::vector<BlockRef> blocks;
+    for (int i = 0; i < num_blocks; ++i) blocks.push_back(a.share_block(i));
+    BlockTable table(*pool);
+    table.adopt(std::move(blocks), num_tokens);
+    return table;
+  };
+  BlockTable b = adopted(2, 25);
+  EXPECT_EQ(ids(b), (Ids{0, 1}));
+  EXPECT_EQ(b.num_tokens(), 25);
+  EXPECT_EQ(b.blocks_to_reserve(26), 1);
+  EXPECT_EQ(b.reserve(40).value(), (Copies{{BlockId{1}, BlockId{3}, 9}}));
+  // b: [0 3 4]
+  EXPECT_EQ(ids(b), (Ids{0, 3, 4}));
+
+  BlockTable c = adopted(2, 32);  // nothing to copy at the end of a block
+  EXPECT_EQ(c.reserve(33).value(), Copies{});
+  EXPECT_EQ(ids(c), (Ids{0, 1, 5}));
+
+  BlockTable d = adopted(3, 40);
+  ASSERT_TRUE(a.truncate(0));
+  // d: [0 1 2], the last of them its own by now
+  EXPECT_EQ(d.reserve(41).value(), Copies{});
+}
+
+TEST(BlockTable, ReplacesABlockByAnEqualOne) {
+  const auto pool = pool_of(4);
+  BlockTable a(*pool), b(*pool);
+  ASSERT_TRUE(a.reserve(32));
+  ASSERT_TRUE(b.reserve(32));
+  b.replace_block(0, a.share_block(0));
+  // a: [0 1]  b: [0 3]  free: 2
+  EXPECT_EQ(ids(b), (Ids{0, 3}));
+  EXPECT_EQ(pool->num_free(), 1);
+  EXPECT_EQ(pool->allocate().value().id(), BlockId{2});
+}
+
+TEST(BlockTable, ARunIsReservedInAdvance) {
+  const auto pool = pool_of(8);
+  BlockTable a(*pool), b(*pool);
+  ASSERT_TRUE(a.reserve(1));
+  ASSERT_TRUE(b.reserve_run(50));
+  // a: [0]  b: [1 2 3 4], no position yet
+  EXPECT_EQ(ids(b), (Ids{1, 2, 3, 4}));
+  EXPECT_EQ(b.num_tokens(), 0);
+  for (int num_tokens : {1, 16, 17, 64}) {
+    EXPECT_EQ(b.blocks_to_reserve(num_tokens), 0);
+    EXPECT_EQ(b.reserve(num_tokens).value(), Copies{});
+    EXPECT_EQ(b.num_tokens(), num_tokens);
+    EXPECT_EQ(b.num_blocks(), 4);
+  }
+  ASSERT_TRUE(b.truncate(20));
+  EXPECT_EQ(ids(b), (Ids{1, 2, 3, 4}));  // the run stays
+  ASSERT_TRUE(b.reserve(65));
+  EXPECT_EQ(ids(b), (Ids{1, 2, 3, 4, 5}));  // beyond it single blocks follow
+  ASSERT_TRUE(b.truncate(64));
+  EXPECT_EQ(ids(b), (Ids{1, 2, 3, 4}));
+
+  EXPECT_EQ(b.reserve_run(16).error().code, ErrorCode::invalid_argument);
+  BlockTable c(*pool);
+  EXPECT_EQ(c.reserve_run(-1).error().code, ErrorCode::invalid_argument);
+  EXPECT_EQ(c.reserve_run(4 * kSize).error().code, ErrorCode::resource_exhausted);
+  EXPECT_EQ(c.num_blocks(), 0);
+  EXPECT_EQ(pool->num_free(), 3);
+}
+
+TEST(BlockTable, AForkSharesPositionsAndNotTheRestOfARun) {
+  const auto pool = pool_of(8);
+  BlockTable a(*pool);
+  ASSERT_TRUE(a.reserve_run(64));
+  ASSERT_TRUE(a.reserve(40));
+  // a: [0 1 2 3]
+  BlockTable b = a.fork();
+  EXPECT_EQ(ids(b), (Ids{0, 1, 2}));
+  EXPECT_EQ(a.reserve(50).value(), (Copies{{BlockId{2}, BlockId{4}, 8}}));
+  EXPECT_EQ(ids(a), (Ids{0, 1, 4, 3}));
+
+  // Shared blocks of the run that have lost their positions are not written either.
+  BlockTable c = a.fork();
+  ASSERT_TRUE(a.truncate(8));
+  // a: [0 1 4 3], 8 tokens of it
+  EXPECT_EQ(a.blocks_to_reserve(64), 4);
+  ASSERT_TRUE(b.truncate(0));
+  EXPECT_EQ(a.reserve(64).value(), (Copies{{BlockId{0}, BlockId{2}, 8}}));
+  EXPECT_EQ(ids(c), (Ids{0, 1, 4, 3}));
+  for (BlockId id : a.block_ids()) EXPECT_EQ(std::ranges::count(c.block_ids(), id), 0);
+  EXPECT_TRUE(pool->check());
+}
+
 TEST(BlockTable, RefusesLengthsThatMakeNoSense) {
   const auto pool = pool_of(8);
   BlockTable table(*pool);
@@ -169,6 +287,7 @@ class Simulation {
     const uint32_t action = random_() % 10;
     if (sequences_.empty() || (action == 0 && sequences_.size() < 8)) {
       sequences_.push_back({BlockTable(*pool_), {}});
+      if (random_() % 4 == 0) runs_ += sequences_.back().table.reserve_run(60).has_value();
     } else if (action == 1 && sequences_.size() < 8) {
       const Sequence& parent = any();
       sequences_.push_back({parent.table.fork(), parent.expected});
@@ -202,6 +321,7 @@ class Simulation {
 
   int refusals() const { return refusals_; }
   int copies() const { return copies_; }
+  int runs() const { return runs_; }
 
  private:
   static constexpr int kBlocks = 24;
@@ -220,8 +340,12 @@ class Simulation {
     std::vector<Sequence*> admitted;
     std::vector<BlockCopy> copies;
     for (Sequence* s : batch) {
+      const int needed = s->table.blocks_to_reserve(static_cast<int>(s->expected.size() + count));
+      const int free = pool_->num_free();
       const auto reserved = s->table.reserve(static_cast<int>(s->expected.size() + count));
+      ASSERT_EQ(reserved.has_value(), needed <= free);
       if (reserved) {
+        ASSERT_EQ(pool_->num_free(), free - needed);
         admitted.push_back(s);
         copies.insert(copies.end(), reserved->begin(), reserved->end());
       } else {
@@ -250,11 +374,11 @@ class Simulation {
   std::unique_ptr<BlockPool> pool_ = pool_of(kBlocks);
   std::vector<std::vector<int>> storage_;
   std::vector<Sequence> sequences_;
-  int last_number_ = 0, refusals_ = 0, copies_ = 0;
+  int last_number_ = 0, refusals_ = 0, copies_ = 0, runs_ = 0;
 };
 
 TEST(BlockTable, SequencesNeverSeeEachOthersWrites) {
-  int refusals = 0, copies = 0;
+  int refusals = 0, copies = 0, runs = 0;
   for (uint32_t seed = 0; seed < 6; ++seed) {
     Simulation simulation(seed);
     for (int step = 0; step < 2000; ++step) {
@@ -264,9 +388,11 @@ TEST(BlockTable, SequencesNeverSeeEachOthersWrites) {
     }
     refusals += simulation.refusals();
     copies += simulation.copies();
+    runs += simulation.runs();
   }
-  EXPECT_GT(refusals, 100);  // both paths were taken often
+  EXPECT_GT(refusals, 100);  // all paths were taken often
   EXPECT_GT(copies, 100);
+  EXPECT_GT(runs, 20);
 }
 
 }  // namespace

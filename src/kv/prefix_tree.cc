@@ -92,7 +92,7 @@ PrefixTree::Lookup PrefixTree::lookup(const PrefixKey& key, Tokens tokens) const
   Lookup result;
   result.num_tokens = walk(key, without_last(tokens), [&](BlockId id) {
     ++result.num_blocks;
-    result.num_cached_only += !in_use(id);
+    result.num_cached_only += !is_in_use(id);
   });
   return result;
 }
@@ -183,7 +183,7 @@ BlockId PrefixTree::insert_block(Roots::iterator root, BlockId parent, Tokens ru
   add_leaf(root, parent, near.place, run, table.share_block(index));
   // An unfinished block that this one goes on from tells nothing more. Somebody who uses it keeps
   // it: it may be pinned.
-  if (near.num_equal > 0 && near.num_equal == node(near.id).num_tokens && !in_use(near.id))
+  if (near.num_equal > 0 && near.num_equal == node(near.id).num_tokens && !is_in_use(near.id))
     remove_leaf(near.id);
   return id;
 }
@@ -265,7 +265,7 @@ int PrefixTree::drop_leaves(int num_blocks, Function before_drop) {
 }
 
 bool PrefixTree::is_unused_leaf(BlockId id) const {
-  return id != kNoBlock && node(id).children.empty() && !in_use(id);
+  return id != kNoBlock && node(id).children.empty() && !is_in_use(id);
 }
 
 void PrefixTree::remove_leaf(BlockId id) {
@@ -300,7 +300,7 @@ Result<void> PrefixTree::check() const {
     OCTAVO_CHECK_OK(check_node(id));
     ++nodes;
     leaves += node(id).children.empty();
-    cached += !in_use(id);
+    cached += !is_in_use(id);
   }
   for (const auto& [key, root] : roots_) {
     if (root.children.empty() || root.hash != root_hash(key))
@@ -324,7 +324,7 @@ Result<void> PrefixTree::check_node(BlockId id) const {
   if (n.parent != kNoBlock) {
     if (!contains(n.parent)) return inconsistent(id, "follows a block that is not in the tree");
     if (node(n.parent).root != n.root) return inconsistent(id, "follows a block of another key");
-    if (in_use(id) && !in_use(n.parent))
+    if (is_in_use(id) && !is_in_use(n.parent))
       return inconsistent(id, "is used by somebody who does not use the block before it");
   }
   const auto& siblings = n.parent == kNoBlock ? n.root->second.children : node(n.parent).children;

@@ -75,17 +75,24 @@ class PrefixTree {
   // Makes the table's first positions findable; `tokens` are theirs, and their K and V are
   // computed. Full blocks only, or with `whole` (the sequence has ended or is preempted) a partial
   // last one too. A block that the tree has already (equal tokens after an equal path, so equal
-  // content) takes the place of the table's own. O(new blocks), with `whole` O(blocks). REQUIRES:
-  // tokens.size() <= table.num_tokens(), and the key under which the table's first blocks were
-  // acquired.
+  // content) takes the place of the table's own. O(new blocks), with `whole` O(blocks).
+  //
+  // REQUIRES: tokens.size() <= table.num_tokens(); the key under which the table's first blocks
+  // were acquired; a sequence is inserted before it is forked, else the fork would use blocks of
+  // the tree without those before them.
   void insert(const PrefixKey& key, std::span<const TokenId> tokens, BlockTable& table, bool whole);
 
-  // Frees up to num_blocks cached blocks, in the policy's order; returns how many.
+  // Frees up to num_blocks cached blocks, in the policy's order; returns how many. None for 0 and
+  // below.
   int evict(int num_blocks);
 
   // Keeps what is cached of a prefix, its last token included, from being evicted.
   class Pin {
    public:
+    Pin() = default;  // holds nothing
+    Pin(Pin&&) noexcept = default;
+    Pin& operator=(Pin&&) noexcept = default;
+
     std::span<const BlockRef> blocks() const { return blocks_; }
     int num_tokens() const { return num_tokens_; }
 
@@ -106,6 +113,8 @@ class PrefixTree {
   int num_nodes() const { return num_nodes_; }
   const PrefixStats& stats() const { return stats_; }
   bool contains(BlockId id) const { return node(id).block.id() != kNoBlock; }
+  // Whether somebody besides the tree owns a block. REQUIRES: contains(id).
+  bool is_in_use(BlockId id) const { return node(id).block.is_shared(); }
   // The content hash; for a full block the one that block_hashes() gives. REQUIRES: contains(id).
   const Hash128& hash_of(BlockId id) const { return node(id).hash; }
   // Of a block in the tree; at most block_size. REQUIRES: contains(id).
@@ -148,7 +157,6 @@ class PrefixTree {
   };
   Node& node(BlockId id) { return nodes_[static_cast<size_t>(raw(id))]; }
   const Node& node(BlockId id) const { return nodes_[static_cast<size_t>(raw(id))]; }
-  bool in_use(BlockId id) const { return node(id).block.is_shared(); }
   bool is_unused_leaf(BlockId id) const;
   TokenId* token_store(BlockId id) const;
   Roots::iterator root_of(const PrefixKey& key);
