@@ -152,6 +152,10 @@ void PrefixTree::insert(const PrefixKey& key, Tokens tokens, BlockTable& table, 
   // Blocks are inserted in order and stay while the table has them: those in the tree come first.
   size_t i = ids.size();
   while (i > 0 && !contains(ids[i - 1])) --i;
+  // A fork that was cut may have shown the tree the table's last block with fewer tokens in it.
+  if (i > 0 && i == ids.size() &&
+      std::cmp_less(node(ids[i - 1]).num_tokens, tokens.size() - (i - 1) * size))
+    remove_leaf(ids[--i]);
   BlockId parent = i > 0 ? ids[i - 1] : kNoBlock;
   const Roots::iterator root = i > 0 ? node(parent).root : root_of(key);
   if (whole)

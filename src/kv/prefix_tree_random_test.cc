@@ -115,8 +115,9 @@ class Session {
   }
 
   bool compute(TestSequence& s, size_t num_tokens) {
+    const int64_t before = evictions();
     const bool fits = cache_.compute(s, static_cast<int>(num_tokens));
-    forget_evicted();
+    if (evictions() > before) forget_evicted();
     return fits;
   }
 

@@ -212,6 +212,25 @@ A16
   }
 }
 
+TEST(PrefixTree, ACutForkDoesNotHideWhatItsParentKnows) {
+  TestCache cache(8);
+  TestSequence parent = running(cache, "A16 B9");
+  TestSequence child{parent.key, tokens_from("A16 B3"), parent.table.fork()};
+  ASSERT_TRUE(child.table.truncate(19));
+  finish(cache, std::move(child));
+  EXPECT_EQ(cache.draw(), R"(
+A16 *
+  B3 *
+)");
+  finish(cache, std::move(parent));
+  EXPECT_EQ(cache.draw(), R"(
+A16
+  B9
+)");
+  EXPECT_EQ(cache.pool->num_cached(), 2);
+  cache.expect_sound({});
+}
+
 TEST(PrefixTree, TwinsThatEndWithoutShowingAnythingLeaveTheTreeAlone) {
   TestCache cache(12);
   cache.run("A32");
