@@ -223,8 +223,10 @@ TEST(PrefixTree, AgreesWithAListOfStringsOverRandomOperations) {
     replaced += session.replaced;
     evictions += session.evictions();
   }
-  for (int64_t seen : {int64_t{hits}, int64_t{partial_hits}, int64_t{refusals}, int64_t{replaced}})
-    EXPECT_GT(seen, 100);  // all paths were taken often
+  EXPECT_GT(hits, 100);  // all paths were taken often
+  EXPECT_GT(partial_hits, 100);
+  EXPECT_GT(refusals, 20);
+  EXPECT_GT(replaced, 20);
   EXPECT_GT(evictions, 1000);
 }
 

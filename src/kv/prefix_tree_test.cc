@@ -395,6 +395,27 @@ A16 *
   EXPECT_EQ(cache.tree->pin({}, tokens_from("A16 B5")).num_tokens(), 0);
 }
 
+TEST(PrefixTree, ALeafThatIsForgottenBelongsToItsUserAlone) {
+  TestCache cache(2);
+  cache.run("A16 B16");
+  TestSequence sequence = cache.start({}, tokens_from("A16 B5 C5"));
+  EXPECT_EQ(cache.tree->evict(1), 0);
+  EXPECT_EQ(sequence.table.blocks_to_reserve(26), 1);  // a copy, but there is no room for one
+  ASSERT_TRUE(sequence.table.is_last_user(1));
+  cache.tree->forget(sequence.table.block_ids()[1]);
+  EXPECT_EQ(cache.draw(), R"(
+A16 *
+)");
+  EXPECT_EQ(sequence.table.blocks_to_reserve(26), 0);
+  ASSERT_TRUE(cache.compute(sequence, 26));
+  cache.expect_sound({&sequence, 1});
+  finish(cache, std::move(sequence));
+  EXPECT_EQ(cache.draw(), R"(
+A16
+  B5 C5
+)");
+}
+
 TEST(PrefixTree, ClearForgetsWhatNobodyUses) {
   TestCache cache(8);
   TestSequence sequence = running(cache, "A16 B16");
