@@ -48,10 +48,10 @@ struct RequestOutput {
   std::vector<std::optional<TokenLogprobs>>
       prompt_logprobs;  // one per prompt token, the first nothing; if asked for
   std::vector<CompletionOutput> outputs;
-  uint64_t seed = 0;             // the one used, given or fresh
-  int num_cached_tokens = 0;     // of the prompt, found in the prefix cache
-  std::optional<Error> error;    // what ended it; the outputs are what there was until then
-  RequestMetrics metrics;
+  uint64_t seed = 0;                // the one used, given or fresh
+  int num_cached_tokens = 0;        // of the prompt, found in the prefix cache
+  std::optional<Error> error = {};  // what ended it; the outputs are what there was until then
+  RequestMetrics metrics = {};
 };
 
 }  // namespace octavo

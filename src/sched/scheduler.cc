@@ -151,6 +151,7 @@ const Step& Scheduler::begin_step(double now_s) {
   step_.preempted.clear();
   make_plan(now_s);
   step_.work = plan_.work;
+  step_.num_prefills = step_.num_padding = 0;
   for (const SeqId id : plan_.preempted) preempt(at(id));
   // All of them before any block is taken, so that none of what they found is evicted.
   for (const PlannedChunk& chunk : plan_.admitted) admit(at(chunk.id));
@@ -316,6 +317,8 @@ void Scheduler::take_prefix(Sequence& s) {
 void Scheduler::add_chunk(Sequence& s, int num_tokens) {
   if (!reserve(s, s.num_computed + num_tokens)) return;
   s.planned = num_tokens;
+  if (s.state == State::padding) ++step_.num_padding;
+  if (s.num_computed < s.prompt_tokens) ++step_.num_prefills;
   const auto first = static_cast<size_t>(s.num_computed);
   step_.chunks.push_back(
       {.id = s.id,
@@ -499,13 +502,21 @@ SchedulerStats Scheduler::stats() const {
   return stats;
 }
 
-void Scheduler::map_blocks(std::vector<int64_t>& owners) const {
-  owners.assign(static_cast<size_t>(pool_->num_blocks()), kFreeBlock);
+void Scheduler::map_blocks(std::vector<BlockUse>& blocks) const {
+  blocks.assign(static_cast<size_t>(pool_->num_blocks()), BlockUse{});
+  const int size = pool_->block_size();
   std::vector<BlockId> cached;
   tree_.append_references(cached);
-  for (const BlockId id : cached) owners[static_cast<size_t>(raw(id))] = kCachedBlock;
+  for (const BlockId id : cached)
+    blocks[static_cast<size_t>(raw(id))] = {BlockUse::kCached,
+                                            static_cast<int>(tree_.tokens_of(id).size())};
   for (const Sequence* s : running_)
-    for (const BlockId id : s->table.block_ids()) owners[static_cast<size_t>(raw(id))] = raw(s->id);
+    for (int i = 0; i < s->table.num_blocks(); ++i) {
+      BlockUse& use =
+          blocks[static_cast<size_t>(raw(s->table.block_ids()[static_cast<size_t>(i)]))];
+      use.owner = use.owner >= 0 || use.owner == BlockUse::kShared ? BlockUse::kShared : raw(s->id);
+      use.filled_tokens = std::clamp(s->num_computed - i * size, 0, size);
+    }
 }
 
 Result<void> Scheduler::check() const {

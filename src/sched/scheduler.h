@@ -71,6 +71,8 @@ struct Step {
   std::vector<BlockCopy> copies;  // to carry out before the forward, in order
   std::vector<SeqId> admitted, preempted;
   StepWork work;
+  int num_prefills = 0;  // chunks that are not single tokens of answers
+  int num_padding = 0;   // of the sequences in `work`
 
   bool empty() const { return chunks.empty(); }
 };
@@ -82,8 +84,13 @@ struct StepOutcome {
   bool finished = false;
 };
 
-// In place of an owner in map_blocks().
-inline constexpr int64_t kFreeBlock = -1, kCachedBlock = -2;
+// Of one block of the pool.
+struct BlockUse {
+  static constexpr int64_t kFree = -1, kCached = -2, kShared = -3;
+
+  int64_t owner = kFree;  // the SeqId of the one sequence that holds it; or one of the above
+  int filled_tokens = 0;
+};
 
 struct SchedulerStats {
   int num_running = 0, num_waiting = 0;
@@ -145,9 +152,7 @@ class Scheduler {
   const PrefixTree& prefix_tree() const { return tree_; }
   const BlockPool& pool() const { return *pool_; }
   SchedulerStats stats() const;
-  // For each block the sequence that holds it (one of them, if several), kFreeBlock or
-  // kCachedBlock.
-  void map_blocks(std::vector<int64_t>& owners) const;
+  void map_blocks(std::vector<BlockUse>& blocks) const;  // all of the pool, by id
 
   // I2, over pool, tree and tables. An error is a bug of this program.
   Result<void> check() const;

@@ -1,0 +1,162 @@
+#include "bench/runner.h"
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+
+namespace octavo {
+namespace {
+
+// Snapshots of the block map are thinned out when there are twice as many as wanted, so that those
+// that are left lie evenly over the run, however long it becomes.
+class BlockMapRecorder {
+ public:
+  explicit BlockMapRecorder(int wanted) : wanted_(static_cast<size_t>(wanted)) {}
+
+  void take(double time_s, const Scheduler& scheduler, std::vector<BlockMapRow>& rows) {
+    if (wanted_ == 0 || step_++ % every_ != 0) return;
+    scheduler.map_blocks(uses_);
+    BlockMapRow row{time_s, {}};
+    for (const BlockUse& use : uses_)
+      row.blocks.push_back({static_cast<int32_t>(use.owner),
+                            100 * use.filled_tokens / scheduler.pool().block_size()});
+    rows.push_back(std::move(row));
+    if (rows.size() < 2 * wanted_) return;
+    for (size_t i = 0; i < wanted_; ++i) rows[i] = std::move(rows[2 * i]);
+    rows.resize(wanted_);
+    every_ *= 2;
+  }
+
+ private:
+  size_t wanted_;
+  int64_t step_ = 0, every_ = 1;
+  std::vector<BlockUse> uses_;
+};
+
+class Runner {
+ public:
+  Runner(const Workload& workload, const RunnerOptions& options)
+      : workload_(workload), options_(options), block_map_(options.block_map_rows) {
+    result_.name = options.name;
+    result_.requests.resize(workload.size());
+  }
+
+  void record_step(const StepReport& report) {
+    const SchedulerStats stats = report.scheduler->stats();
+    const StepWork& work = report.step->work;
+    StepSample sample;
+    sample.step_s = report.plan_s + report.forward_s + report.draw_s + report.commit_s;
+    sample.time_s = now() - sample.step_s;
+    sample.scheduling_s = report.plan_s + report.commit_s;
+    sample.running = work.num_seqs - report.step->num_padding + report.step->num_prefills;
+    sample.waiting = stats.num_waiting;
+    sample.prefill_tokens = work.prefill_tokens;
+    sample.decode_tokens = work.num_seqs - report.step->num_padding;
+    sample.padding_tokens = report.step->num_padding;
+    sample.blocks_free = stats.num_free_blocks;
+    sample.blocks_cached = stats.num_cached_blocks;
+    sample.blocks_held = stats.num_blocks - stats.num_free_blocks - stats.num_cached_blocks;
+    sample.waste_tokens = stats.reserved_tokens - stats.stored_tokens;
+    result_.steps.push_back(sample);
+    block_map_.take(sample.time_s, *report.scheduler, result_.block_map);
+  }
+
+  RunResult run(Engine& engine) {
+    engine.inspect([&](EngineCore& core) {
+      result_.block_size = core.scheduler().pool().block_size();
+      result_.num_blocks = core.scheduler().pool().num_blocks();
+    });
+    start_ = std::chrono::steady_clock::now();
+    for (size_t i = 0; i < workload_.size(); ++i) {
+      wait_for_turn(workload_[i]);
+      submit(engine, i);
+    }
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return num_done_ == workload_.size(); });
+    lock.unlock();
+    engine.inspect([](EngineCore&) {});  // its last step is recorded
+    return std::move(result_);
+  }
+
+ private:
+  double now() const {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+  }
+
+  void wait_for_turn(const WorkloadRequest& request) {
+    std::this_thread::sleep_until(start_ + std::chrono::duration_cast<std::chrono::nanoseconds>(
+                                               std::chrono::duration<double>(request.arrival_s)));
+    if (options_.max_concurrency == 0) return;
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return num_in_flight_ < options_.max_concurrency; });
+  }
+
+  // One whose turn was late because of max_concurrency arrives when it is handed over.
+  void submit(Engine& engine, size_t i) {
+    RequestRecord& record = result_.requests[i];
+    const WorkloadRequest& given = workload_[i];
+    record.arrival_s = options_.max_concurrency > 0 ? now() : given.arrival_s;
+    record.prompt_tokens = static_cast<int>(given.prompt_token_ids.size());
+    record.token_s.reserve(static_cast<size_t>(given.output_tokens));
+    Request request{.prompt_token_ids = given.prompt_token_ids,
+                    .priority = given.priority,
+                    .cache_salt = given.salt};
+    request.params.temperature = 0;
+    request.params.ignore_eos = true;
+    request.params.max_tokens = given.output_tokens;
+    RequestEvents events;
+    events.on_delta = [this, &record](const ChoiceDelta& delta) {
+      record.token_s.insert(record.token_s.end(), delta.token_ids.size(), now());
+    };
+    events.on_finish = [this, &record](const RequestOutput& output) { finish(record, output); };
+    {
+      const std::lock_guard lock(mutex_);
+      ++num_in_flight_;
+    }
+    if (const auto id = engine.submit(std::move(request), std::move(events)); !id)
+      finish(record,
+             {.prompt_token_ids = {}, .prompt_logprobs = {}, .outputs = {}, .error = id.error()});
+  }
+
+  void finish(RequestRecord& record, const RequestOutput& output) {
+    record.end_s = now();
+    record.cached_tokens = output.num_cached_tokens;
+    record.preemptions = output.metrics.num_preemptions;
+    if (output.metrics.scheduled_ts > 0)
+      record.scheduled_s = record.arrival_s + output.metrics.queued_s();
+    record.finish_reason =
+        output.error ? std::string("error") : std::string(name(output.outputs[0].finish_reason));
+    const std::lock_guard lock(mutex_);
+    --num_in_flight_;
+    ++num_done_;
+    if (options_.on_progress)
+      options_.on_progress(static_cast<int>(num_done_), static_cast<int>(workload_.size()));
+    changed_.notify_all();
+  }
+
+  const Workload& workload_;
+  const RunnerOptions& options_;
+  BlockMapRecorder block_map_;
+  RunResult result_;
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  int num_in_flight_ = 0;
+  size_t num_done_ = 0;
+};
+
+}  // namespace
+
+Result<RunResult> run_workload(const LoadedEngine& loaded, const EngineOptions& engine_options,
+                               const Workload& workload, const RunnerOptions& options) {
+  Runner runner(workload, options);
+  EngineOptions recorded = engine_options;
+  recorded.max_queue_len = std::max(recorded.max_queue_len, static_cast<int>(workload.size()));
+  recorded.on_step = [&](const StepReport& report) { runner.record_step(report); };
+  OCTAVO_TRY(const std::unique_ptr<Engine> engine, make_engine(loaded, recorded));
+  return runner.run(*engine);
+}
+
+}  // namespace octavo
