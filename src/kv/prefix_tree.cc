@@ -152,10 +152,6 @@ void PrefixTree::insert(const PrefixKey& key, Tokens tokens, BlockTable& table, 
   // Blocks are inserted in order and stay while the table has them: those in the tree come first.
   size_t i = ids.size();
   while (i > 0 && !contains(ids[i - 1])) --i;
-  // A fork that was cut may have shown the tree the table's last block with fewer tokens in it.
-  if (i > 0 && i == ids.size() &&
-      std::cmp_less(node(ids[i - 1]).num_tokens, tokens.size() - (i - 1) * size))
-    remove_leaf(ids[--i]);
   BlockId parent = i > 0 ? ids[i - 1] : kNoBlock;
   const Roots::iterator root = i > 0 ? node(parent).root : root_of(key);
   if (whole)
@@ -164,7 +160,9 @@ void PrefixTree::insert(const PrefixKey& key, Tokens tokens, BlockTable& table, 
     const Tokens rest = tokens.subspan(i * size);
     const Tokens run = rest.first(std::min(rest.size(), size));
     parent = insert_block(root, parent, run, table, static_cast<int>(i));
+    if (parent == kNoBlock) break;
   }
+  if (root->second.children.empty()) roots_.erase(root);
 }
 
 PrefixTree::Roots::iterator PrefixTree::root_of(const PrefixKey& key) {
@@ -174,6 +172,7 @@ PrefixTree::Roots::iterator PrefixTree::root_of(const PrefixKey& key) {
 }
 
 // The node that now stands for `run` below `parent`: one that was there, or the table's block.
+// kNoBlock if the table's block is not its own.
 BlockId PrefixTree::insert_block(Roots::iterator root, BlockId parent, Tokens run,
                                  BlockTable& table, int index) {
   const Nearest near = nearest(children(root, parent), run);
@@ -183,6 +182,7 @@ BlockId PrefixTree::insert_block(Roots::iterator root, BlockId parent, Tokens ru
     touch(near.id, 0);
     return near.id;
   }
+  if (!table.is_last_user(index)) return kNoBlock;
   const BlockId id = table.block_ids()[static_cast<size_t>(index)];
   add_leaf(root, parent, near.place, run, table.share_block(index));
   // An unfinished block that this one goes on from tells nothing more. Somebody who uses it keeps

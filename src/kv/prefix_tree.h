@@ -77,9 +77,12 @@ class PrefixTree {
   // last one too. A block that the tree has already (equal tokens after an equal path, so equal
   // content) takes the place of the table's own. O(new blocks), with `whole` O(blocks).
   //
+  // A new block that another table has too is left out, with all behind it: that table may have
+  // other blocks before it than the tree, and would use a node without those above. So insert a
+  // sequence before it is forked, or its blocks are not found until the last of the forks ends.
+  //
   // REQUIRES: tokens.size() <= table.num_tokens(); the key under which the table's first blocks
-  // were acquired; a sequence is inserted before it is forked, else the fork would use blocks of
-  // the tree without those before them.
+  // were acquired.
   void insert(const PrefixKey& key, std::span<const TokenId> tokens, BlockTable& table, bool whole);
 
   // Frees up to num_blocks cached blocks, in the policy's order; returns how many. None for 0 and

@@ -212,23 +212,53 @@ A16
   }
 }
 
-TEST(PrefixTree, ACutForkDoesNotHideWhatItsParentKnows) {
+TEST(PrefixTree, AForkSharesWhatWasInsertedBefore) {
   TestCache cache(8);
-  TestSequence parent = running(cache, "A16 B9");
-  TestSequence child{parent.key, tokens_from("A16 B3"), parent.table.fork()};
-  ASSERT_TRUE(child.table.truncate(19));
+  TestSequence parent = running(cache, "A16 B20");
+  TestSequence child{parent.key, tokens_from("A16 B20 C4"), parent.table.fork()};
+  ASSERT_TRUE(cache.compute(child, 40));
   finish(cache, std::move(child));
   EXPECT_EQ(cache.draw(), R"(
 A16 *
-  B3 *
+  B16 *
+    B4 C4
 )");
+  finish(cache, std::move(parent));
+  EXPECT_EQ(cache.pool->num_cached(), 3);
+  cache.expect_sound({});
+}
+
+// The fork has a block A of its own before B. If the tree took B from the parent, the fork would
+// use it without using the A in the tree.
+TEST(PrefixTree, BlocksOfAForkThatWasNotInsertedWait) {
+  TestCache cache(8);
+  cache.run("A16");
+  TestSequence parent{{}, tokens_from("A16 B16"), BlockTable(*cache.pool)};
+  ASSERT_TRUE(cache.compute(parent, 32));
+  TestSequence child{parent.key, parent.tokens, parent.table.fork()};
   finish(cache, std::move(parent));
   EXPECT_EQ(cache.draw(), R"(
 A16
-  B9
 )");
-  EXPECT_EQ(cache.pool->num_cached(), 2);
+  cache.expect_sound({&child, 1});
+  EXPECT_EQ(cache.pool->num_cached(), 1);
+  finish(cache, std::move(child));
+  EXPECT_EQ(cache.draw(), R"(
+A16
+  B16
+)");
+  EXPECT_EQ(cache.pool->num_held(), 0);
   cache.expect_sound({});
+}
+
+TEST(PrefixTree, ARefusedInsertionLeavesNoTrace) {
+  TestCache cache(8);
+  TestSequence parent{{"salt", ""}, tokens_from("A16 B16"), BlockTable(*cache.pool)};
+  ASSERT_TRUE(cache.compute(parent, 32));
+  const TestSequence child{parent.key, parent.tokens, parent.table.fork()};
+  cache.insert(parent, true);
+  EXPECT_EQ(cache.tree->num_nodes(), 0);
+  EXPECT_TRUE(cache.tree->check());
 }
 
 TEST(PrefixTree, TwinsThatEndWithoutShowingAnythingLeaveTheTreeAlone) {
