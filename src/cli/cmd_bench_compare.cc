@@ -51,6 +51,7 @@ std::string to_table(const std::vector<KvCacheComparison>& rows) {
 
 Result<void> run_bench_compare(const Invocation& invocation, Terminal& terminal) {
   const OptionValues& options = invocation.options;
+  OCTAVO_CHECK_OK(check_engine_flags(options));
   EngineOptions engine_options = read_engine_options(options);
   engine_options.model = invocation.positionals[0];
   OCTAVO_TRY(const LoadedEngine engine, load_with_progress(std::move(engine_options), terminal));

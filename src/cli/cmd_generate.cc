@@ -184,10 +184,12 @@ Result<void> generate_and_print(const LoadedEngine& engine, Request request, Sho
 Result<void> run_generate(const Invocation& invocation, Terminal& terminal) {
   const OptionValues& options = invocation.options;
   OCTAVO_CHECK_OK(check_flags(options));
+  OCTAVO_CHECK_OK(check_engine_flags(options));
   Request request;
   OCTAVO_TRY(request.params, read_sampling_params(options));
   EngineOptions engine_options = read_engine_options(options);
-  engine_options.max_num_seqs = std::min(request.params.n, engine_options.max_num_batched_tokens);
+  if (!options.is_given("max_num_seqs"))
+    engine_options.max_num_seqs = std::min(request.params.n, engine_options.max_num_batched_tokens);
   OCTAVO_TRY(engine_options.model, resolve_model(invocation.positionals[0]));
   use_model_defaults(request.params, options, find_in_catalog(engine_options.model));
   OCTAVO_TRY(Prompt prompt, read_prompt(options));

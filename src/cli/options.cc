@@ -83,6 +83,7 @@ constexpr uint32_t G = bit(Command::generate), C = bit(Command::chat), T = bit(C
                    L = bit(Command::bench_latency), B = K | L;
 
 constexpr double kMaxInt = std::numeric_limits<int32_t>::max();
+constexpr double kMaxBytes = 1e15;
 constexpr double kMaxDouble = std::numeric_limits<double>::max();
 
 constexpr std::array<std::string_view, 2> kDTypes = {"auto", "float32"};
@@ -90,9 +91,16 @@ constexpr std::array<std::string_view, 5> kKvDTypes = {"auto", "float32", "float
                                                        "int8"};
 constexpr std::array<std::string_view, 5> kBlockSizeChoices = {"16", "32", "64", "128", "256"};
 constexpr std::array<std::string_view, 2> kOnOff = {"on", "off"};
+constexpr std::array<std::string_view, 4> kPolicies = {"fcfs", "priority", "shortest-prefill-first",
+                                                       "longest-prefix-match"};
+constexpr std::array<std::string_view, 2> kModes = {"continuous", "static"};
+constexpr std::array<std::string_view, 2> kLayouts = {"paged", "contiguous"};
+constexpr std::array<std::string_view, 2> kEvictions = {"lru", "lfu"};
 
 constexpr std::string_view kInput = "Input", kSampling = "Sampling", kEnd = "End of the answer",
-                           kShown = "What is printed", kEngine = "Engine", kMeasure = "Measurement";
+                           kShown = "What is printed", kEngine = "Engine",
+                           kMemory = "Memory of the engine", kScheduling = "Many at once",
+                           kMeasure = "Measurement";
 
 constexpr OptionSpec flag(std::string_view name, std::string_view help, uint32_t commands,
                           std::string_view group, std::string_view default_text = "off") {
@@ -168,6 +176,10 @@ constexpr OptionSpec above_lowest(OptionSpec spec) {
 // For what belongs to one request and would surprise if it came from the environment.
 constexpr OptionSpec no_variable(OptionSpec spec) {
   spec.has_variable = false;
+  return spec;
+}
+constexpr OptionSpec or_word(OptionSpec spec, std::string_view word_for_zero) {
+  spec.word_for_zero = word_for_zero;
   return spec;
 }
 constexpr OptionSpec of_kind(OptionSpec spec, OptionKind kind) {
@@ -262,6 +274,50 @@ constexpr std::array kOptions = {
          "neither use nor write files of repacked weights, which make the next start faster; they "
          "lie in octavo/packs of the cache folder, 32 GiB of them at most",
          G | C | P | B, kEngine, "on"),
+
+    or_word(integer("max_model_len", 0, kMaxInt, "auto",
+                    "tokens of a prompt and its answer at most; auto: the model's context, or as "
+                    "much of it as fits",
+                    G | C | K, kMemory),
+            "auto"),
+    above_lowest(real("gpu_memory_utilization", 0, 1, "0.9",
+                      "share of the device's memory to use, on a CPU of the memory that is "
+                      "available",
+                      G | C | K, kMemory)),
+    or_word(integer("kv_cache_memory_bytes", 0, kMaxBytes, "auto",
+                    "size of the KV cache; auto: what is left of that share, or all that can be "
+                    "used",
+                    G | C | K, kMemory),
+            "auto"),
+    flag("enable_prefix_caching",
+         "do not keep K and V for later prompts that begin with the same tokens", G | C | K,
+         kMemory, "on"),
+    choice("prefix_cache_policy", kEvictions, "TYPE", "lru",
+           "what of it goes first: the least recently or the least often used", G | C | K, kMemory),
+    choice("kv_layout", kLayouts, "TYPE", "paged",
+           "contiguous: each sequence holds --max-model-len tokens in one piece, for comparison",
+           G | K, kMemory),
+
+    shown_default(integer("max_num_seqs", 1, 65536, "",
+                          "sequences that run at once; no more than --max-num-batched-tokens",
+                          G | K, kScheduling),
+                  "64; for one prompt, its --n"),
+    integer("long_prefill_token_threshold", 0, kMaxInt, "0",
+            "tokens of one prompt in a step at most; 0: no limit", G | K, kScheduling),
+    choice("scheduling_policy", kPolicies, "TYPE", "fcfs",
+           "who is next; priority: the lower number", G | K, kScheduling),
+    choice("scheduling_mode", kModes, "TYPE", "continuous",
+           "static: a batch runs to the end of its longest answer before the next begins, for "
+           "comparison",
+           G | K, kScheduling),
+    real("max_waiting_s", 0, kMaxDouble, "30",
+         "seconds after which a request goes first, whatever the policy", G | K, kScheduling),
+    real("max_inter_token_ms", 0, kMaxDouble, "0",
+         "prompts are cut so that running answers are predicted to wait no longer for a token; 0: "
+         "no limit",
+         G | K, kScheduling),
+    integer("max_queue_len", 1, kMaxInt, "16384", "requests that wait or run at most", G | K,
+            kScheduling),
 
     shown_default(integer("seq_len", 1, 1e12, "", "tokens of each sequence", E, kMeasure),
                   "the model's context"),

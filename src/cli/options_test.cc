@@ -72,8 +72,54 @@ TEST(Options, DefaultsOfTheEngineAreItsOwn) {
     EXPECT_EQ(engine.block_size, expected.block_size);
     EXPECT_EQ(engine.max_num_batched_tokens, expected.max_num_batched_tokens);
     EXPECT_EQ(engine.kv_cache, expected.kv_cache);
+    EXPECT_EQ(engine.max_model_len, expected.max_model_len);
+    EXPECT_EQ(engine.gpu_memory_utilization, expected.gpu_memory_utilization);
+    EXPECT_EQ(engine.kv_cache_memory_bytes, expected.kv_cache_memory_bytes);
+    EXPECT_EQ(engine.max_num_seqs, expected.max_num_seqs);
+    EXPECT_EQ(engine.long_prefill_token_threshold, expected.long_prefill_token_threshold);
+    EXPECT_EQ(engine.max_queue_len, expected.max_queue_len);
+    EXPECT_EQ(engine.scheduling_policy, expected.scheduling_policy);
+    EXPECT_EQ(engine.scheduling_mode, expected.scheduling_mode);
+    EXPECT_EQ(engine.kv_layout, expected.kv_layout);
+    EXPECT_EQ(engine.max_waiting_s, expected.max_waiting_s);
+    EXPECT_EQ(engine.max_inter_token_ms, expected.max_inter_token_ms);
+    EXPECT_EQ(engine.enable_prefix_caching, expected.enable_prefix_caching);
+    EXPECT_EQ(engine.prefix_cache_policy, expected.prefix_cache_policy);
     EXPECT_EQ(engine.enforce_eager, expected.enforce_eager);
   }
+}
+
+// Every word of a choice, and the value that the engine gets for it.
+TEST(Options, ChoicesOfTheSchedulerReachIt) {
+  const auto engine_with = [](std::string_view name, std::string_view word) {
+    OptionValues values(Command::generate);
+    for (const OptionSpec* spec : options_of(Command::generate))
+      if (spec->name == name) values.add(*spec, *parse_option(*spec, word, name));
+    return read_engine_options(values);
+  };
+  for (const OptionSpec* spec : options_of(Command::generate))
+    for (const std::string_view word : spec->choices)
+      EXPECT_NO_THROW(engine_with(spec->name, word));
+  EXPECT_EQ(engine_with("scheduling_policy", "priority").scheduling_policy,
+            SchedulingPolicy::priority);
+  EXPECT_EQ(engine_with("scheduling_policy", "shortest-prefill-first").scheduling_policy,
+            SchedulingPolicy::shortest_prefill_first);
+  EXPECT_EQ(engine_with("scheduling_policy", "longest-prefix-match").scheduling_policy,
+            SchedulingPolicy::longest_prefix_match);
+  EXPECT_EQ(engine_with("scheduling_mode", "static").scheduling_mode, SchedulingMode::static_batch);
+  EXPECT_EQ(engine_with("kv_layout", "contiguous").kv_layout, KvCacheLayout::contiguous);
+  EXPECT_EQ(engine_with("prefix_cache_policy", "lfu").prefix_cache_policy, EvictionPolicy::lfu);
+  EXPECT_FALSE(engine_with("enable_prefix_caching", "off").enable_prefix_caching);
+  EXPECT_EQ(engine_with("max_model_len", "128").max_model_len, 128);
+  EXPECT_EQ(engine_with("kv_cache_memory_bytes", "10000000000").kv_cache_memory_bytes,
+            10'000'000'000);
+  EXPECT_EQ(engine_with("max_num_seqs", "7").max_num_seqs, 7);
+  EXPECT_EQ(engine_with("max_queue_len", "9").max_queue_len, 9);
+  EXPECT_EQ(engine_with("max_inter_token_ms", "12.5").max_inter_token_ms, 12.5);
+  EXPECT_EQ(engine_with("max_waiting_s", "3").max_waiting_s, 3);
+  EXPECT_EQ(engine_with("long_prefill_token_threshold", "64").long_prefill_token_threshold, 64);
+  // Not given, it follows the tokens of a step.
+  EXPECT_EQ(engine_with("max_num_batched_tokens", "16").max_num_seqs, 16);
 }
 
 TEST(Options, TemperatureAndTopPComeFromTheModelUnlessGiven) {

@@ -1,6 +1,11 @@
 #include "cli/sampling_options.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <limits>
+#include <stdexcept>
+#include <utility>
 
 namespace octavo::cli {
 namespace {
@@ -34,6 +39,44 @@ void read_outputs(SamplingParams& params, const OptionValues& options) {
   params.skip_special_tokens = options.flag("skip_special_tokens");
   params.logprobs = find_int(options, "logprobs");
   params.prompt_logprobs = find_int(options, "prompt_logprobs");
+}
+
+template <class Enum>
+Enum read_enum(const OptionValues& options, std::string_view name,
+               std::initializer_list<std::pair<std::string_view, Enum>> words) {
+  const std::string given = options.text(name);
+  for (const auto& [word, value] : words)
+    if (word == given) return value;
+  throw std::logic_error("no value for " + given);  // a row of the table without one here
+}
+
+void read_memory(EngineOptions& engine, const OptionValues& options) {
+  engine.max_model_len = options.integer("max_model_len");
+  engine.gpu_memory_utilization = options.get<double>("gpu_memory_utilization");
+  engine.kv_cache_memory_bytes = options.get<int64_t>("kv_cache_memory_bytes");
+  engine.enable_prefix_caching = options.flag("enable_prefix_caching");
+  engine.prefix_cache_policy = read_enum<EvictionPolicy>(
+      options, "prefix_cache_policy", {{"lru", EvictionPolicy::lru}, {"lfu", EvictionPolicy::lfu}});
+}
+
+void read_scheduling(EngineOptions& engine, const OptionValues& options) {
+  engine.max_num_seqs = find_int(options, "max_num_seqs").value_or(engine.max_num_seqs);
+  engine.long_prefill_token_threshold = options.integer("long_prefill_token_threshold");
+  engine.max_queue_len = options.integer("max_queue_len");
+  engine.max_waiting_s = options.get<double>("max_waiting_s");
+  engine.max_inter_token_ms = options.get<double>("max_inter_token_ms");
+  engine.scheduling_policy = read_enum<SchedulingPolicy>(
+      options, "scheduling_policy",
+      {{"fcfs", SchedulingPolicy::fcfs},
+       {"priority", SchedulingPolicy::priority},
+       {"shortest-prefill-first", SchedulingPolicy::shortest_prefill_first},
+       {"longest-prefix-match", SchedulingPolicy::longest_prefix_match}});
+  engine.scheduling_mode = read_enum<SchedulingMode>(
+      options, "scheduling_mode",
+      {{"continuous", SchedulingMode::continuous}, {"static", SchedulingMode::static_batch}});
+  engine.kv_layout = read_enum<KvCacheLayout>(
+      options, "kv_layout",
+      {{"paged", KvCacheLayout::paged}, {"contiguous", KvCacheLayout::contiguous}});
 }
 
 }  // namespace
@@ -73,7 +116,28 @@ EngineOptions read_engine_options(const OptionValues& options) {
   engine.max_num_batched_tokens = options.integer("max_num_batched_tokens");
   if (options.flag("pack_cache")) engine.pack_folder = packs_folder();
   if (options.has("kv_cache")) engine.kv_cache = options.text("kv_cache") == "on";
+  if (options.has("max_model_len")) read_memory(engine, options);
+  engine.max_num_seqs = std::min(engine.max_num_seqs, engine.max_num_batched_tokens);
+  if (options.has("max_num_seqs")) read_scheduling(engine, options);
   return engine;
+}
+
+Result<void> check_engine_flags(const OptionValues& options) {
+  const auto refuse = [](std::string message) {
+    return fail(ErrorCode::invalid_argument, std::move(message));
+  };
+  if (options.text("kv_layout") == "contiguous" && options.is_given("enable_prefix_caching") &&
+      options.flag("enable_prefix_caching"))
+    return refuse(
+        "--enable-prefix-caching needs --kv-layout paged: contiguous sequences share nothing");
+  const auto seqs = options.find<int64_t>("max_num_seqs");
+  const int64_t tokens = options.get<int64_t>("max_num_batched_tokens");
+  if (seqs && *seqs > tokens)
+    return refuse(
+        fmt::format("--max-num-seqs is {} and --max-num-batched-tokens {}: each running sequence "
+                    "needs a token of every step; lower the first or raise the second",
+                    *seqs, tokens));
+  return {};
 }
 
 }  // namespace octavo::cli

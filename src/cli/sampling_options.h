@@ -18,7 +18,11 @@ Result<SamplingParams> read_sampling_params(const OptionValues& options);
 void use_model_defaults(SamplingParams& params, const OptionValues& options,
                         const CatalogEntry* known);
 
-// Of generate, chat, perplexity and bench. Model, progress and max_num_seqs are left to the caller.
+// Of generate, chat, perplexity and bench. Model and progress are left to the caller. max_num_seqs
+// that is not given is the engine's default, or max_num_batched_tokens if that is less.
 EngineOptions read_engine_options(const OptionValues& options);
+
+// Flags that contradict each other: invalid_argument, naming both.
+Result<void> check_engine_flags(const OptionValues& options);
 
 }  // namespace octavo::cli

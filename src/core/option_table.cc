@@ -49,6 +49,7 @@ std::optional<OptionValue> parse_flag(std::string_view text) {
 }
 
 std::optional<OptionValue> parse_integer(const OptionSpec& spec, std::string_view text) {
+  if (!spec.word_for_zero.empty() && text == spec.word_for_zero) return int64_t{0};
   const auto value = parse_number<int64_t>(text);
   const bool allowed =
       spec.choices.empty() ? value && is_inside(spec, *value) : is_choice(spec, text);
@@ -179,7 +180,8 @@ std::string allowed_values(const OptionSpec& spec) {
     case OptionKind::flag:
       return "on, off";
     case OptionKind::integer:
-      return "an integer, " + range_text(spec);
+      return "an integer, " + range_text(spec) +
+             (spec.word_for_zero.empty() ? "" : fmt::format(", or {}", spec.word_for_zero));
     case OptionKind::number:
       return "a number, " + range_text(spec);
     case OptionKind::seed:

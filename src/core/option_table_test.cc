@@ -16,6 +16,12 @@ OptionSpec spec_of(OptionKind kind, double lowest = 0, double highest = 0) {
   return {"some_option", kind, "X", "", "helps", lowest, highest};
 }
 
+OptionSpec or_auto() {
+  OptionSpec spec = spec_of(OptionKind::integer, 0, 9);
+  spec.word_for_zero = "auto";
+  return spec;
+}
+
 OptionSpec top_p() {
   OptionSpec spec = spec_of(OptionKind::number, 0, 1);
   spec.above_lowest = true;
@@ -47,6 +53,8 @@ TEST(OptionTable, TakesGoodValues) {
       {spec_of(OptionKind::integer, -1, 5), "-1", int64_t{-1}},
       {spec_of(OptionKind::integer, -1, 5), "5", int64_t{5}},
       {choice(OptionKind::integer, kSizes), "32", int64_t{32}},
+      {or_auto(), "auto", int64_t{0}},
+      {or_auto(), "7", int64_t{7}},
       {spec_of(OptionKind::number, -2, 2), "-2", -2.0},
       {spec_of(OptionKind::number, -2, 2), "1e-9", 1e-9},
       {spec_of(OptionKind::number, -2, 2), "2", 2.0},
@@ -96,6 +104,7 @@ TEST(OptionTable, RefusesBadValuesAndSaysWhatIsAllowed) {
        {"", "-2", "1.5", "x", "1x", " 1", "1 ", "+1", "0x10", "1e3", "2147483648",
         "9223372036854775808", "--1"},
        "an integer, -1 to 2147483647"},
+      {or_auto(), {"", "Auto", "autos", "-1", "10"}, "an integer, 0 to 9, or auto"},
       {choice(OptionKind::integer, kSizes), {"", "17", "016", "32.0", "thirty"}, "16, 32"},
       {spec_of(OptionKind::number, -2, 2),
        {"", "nan", "-nan", "inf", "-inf", "2.0001", "-2.0001", "1e999", "1,5", "0x1p3"},
