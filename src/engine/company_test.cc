@@ -134,7 +134,8 @@ class Rig {
     core_ = std::move(*core);
   }
 
-  void add(size_t index, const Request& request) {
+  void add(size_t index, Request request) {
+    if (core_->scheduler().options().policy != SchedulingPolicy::priority) request.priority = 0;
     outputs_.resize(std::max(outputs_.size(), index + 1));
     ends_.resize(outputs_.size());
     streamed_.resize(outputs_.size());

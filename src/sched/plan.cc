@@ -195,6 +195,24 @@ class Planner {
 
 }  // namespace
 
+std::string_view name(SchedulingPolicy policy) {
+  switch (policy) {
+    case SchedulingPolicy::fcfs:
+      return "fcfs";
+    case SchedulingPolicy::priority:
+      return "priority";
+    case SchedulingPolicy::shortest_prefill_first:
+      return "shortest-prefill-first";
+    case SchedulingPolicy::longest_prefix_match:
+      return "longest-prefix-match";
+  }
+  return "";
+}
+
+std::string_view name(SchedulingMode mode) {
+  return mode == SchedulingMode::continuous ? "continuous" : "static";
+}
+
 void StepPlan::clear() {
   preempted.clear();
   running.clear();

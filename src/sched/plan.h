@@ -25,6 +25,10 @@ enum class SchedulingMode : uint8_t {
   static_batch,  // a batch is filled, runs to the end of its longest, then comes the next
 };
 
+// As flags spell them.
+std::string_view name(SchedulingPolicy policy);
+std::string_view name(SchedulingMode mode);
+
 struct RunningView {
   SeqId id{};
   int num_tokens = 0;    // known: prompt and what was generated

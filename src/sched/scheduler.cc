@@ -34,6 +34,10 @@ bool Scheduler::RunsBefore::operator()(const Sequence* a, const Sequence* b) con
   return ByArrival()(a, b);
 }
 
+std::string_view name(KvCacheLayout layout) {
+  return layout == KvCacheLayout::paged ? "paged" : "contiguous";
+}
+
 Result<void> validate(const SchedulerOptions& options, int num_blocks, int block_size) {
   const auto refuse = [](std::string message) {
     return fail(ErrorCode::invalid_argument, std::move(message));

@@ -8,6 +8,7 @@
 #include <memory>
 #include <set>
 #include <span>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -26,6 +27,8 @@ enum class KvCacheLayout : uint8_t {
   paged,       // blocks as they are needed, wherever they are free
   contiguous,  // max_model_len positions for each sequence, side by side, from the start
 };
+
+std::string_view name(KvCacheLayout layout);
 
 struct SchedulerOptions {
   int max_num_seqs = 256;
