@@ -152,15 +152,15 @@ void add_share(List& list, std::string name, std::string label, Better better,
 struct Part {
   std::string_view name, label;
   double Summary::*value;
-  bool in_tables;
+  bool in_tables;  // of gaps between tokens, the largest too
 };
 
 constexpr std::array kParts = {
-    Part{"mean", "mean", &Summary::mean, true},     Part{"median", "P50", &Summary::p50, true},
-    Part{"std", "deviation", &Summary::std, false}, Part{"min", "least", &Summary::min, false},
+    Part{"mean", "mean", &Summary::mean, false},    Part{"median", "P50", &Summary::p50, true},
+    Part{"std", "deviation", &Summary::std, false}, Part{"min", "min", &Summary::min, false},
     Part{"p50", "P50", &Summary::p50, false},       Part{"p90", "P90", &Summary::p90, false},
     Part{"p95", "P95", &Summary::p95, true},        Part{"p99", "P99", &Summary::p99, true},
-    Part{"max", "most", &Summary::max, true},
+    Part{"max", "max", &Summary::max, false},
 };
 
 void add_summary(List& list, std::string_view name, std::string_view label,
@@ -169,7 +169,7 @@ void add_summary(List& list, std::string_view name, std::string_view label,
     add(list, fmt::format("{}_{}_ms", part.name, name), fmt::format("{} {}", label, part.label),
         "ms", Better::lower,
         summary.count > 0 ? std::optional(summary.*part.value * 1e3) : std::nullopt);
-    list.back().in_tables = part.in_tables;
+    list.back().in_tables = part.in_tables || list.back().name == "max_itl_ms";
   }
 }
 
@@ -189,7 +189,7 @@ void add_totals(List& list, const RunFigures& f) {
 }
 
 void add_latencies(List& list, const RunFigures& f) {
-  add_summary(list, "queue", "waiting", f.queue_s);
+  add_summary(list, "queue", "wait in queue", f.queue_s);
   add_summary(list, "ttft", "TTFT", f.ttft_s);
   add_summary(list, "tpot", "TPOT", f.tpot_s);
   add_summary(list, "itl", "ITL", f.itl_s);
@@ -201,9 +201,9 @@ void add_memory(List& list, const RunFigures& f) {
     return value ? std::optional<double>(*value) : std::nullopt;
   };
   add(list, "mean_running", "running at once, mean", "", Better::neither, f.running_mean);
-  add(list, "max_running", "running at once, most", "", Better::neither, real(f.running_max));
+  add(list, "max_running", "running at once, max", "", Better::neither, real(f.running_max));
   add(list, "mean_blocks_used", "blocks used, mean", "", Better::neither, f.blocks_used_mean);
-  add(list, "max_blocks_used", "blocks used, most", "", Better::neither, real(f.blocks_used_max));
+  add(list, "max_blocks_used", "blocks used, max", "", Better::neither, real(f.blocks_used_max));
   add_share(list, "kv_waste_share", "KV reserved but empty", Better::lower, f.kv_waste_share);
   add_share(list, "prefix_hit_rate", "prompt tokens found in the cache", Better::higher,
             f.prefix_hit_rate);
@@ -254,9 +254,10 @@ std::vector<ComparisonRow> compare_runs(const BenchResult& result) {
                                                        : std::nullopt);
     }
   }
+  // Where all runs have zero failures, preemptions or padding, there is nothing to compare.
   std::erase_if(rows, [](const ComparisonRow& row) {
-    const bool empty = std::ranges::none_of(row.values, [](auto& v) { return v.has_value(); });
-    return empty || !row.figure.in_tables;
+    return !row.figure.in_tables ||
+           std::ranges::none_of(row.values, [](auto& value) { return value.value_or(0) != 0; });
   });
   return rows;
 }

@@ -62,7 +62,7 @@ struct Figure {
 // All of them, always the same ones in the same order.
 std::vector<Figure> list_figures(const RunFigures& figures);
 
-// A table of all runs: those figures that are shown in tables and that some run has.
+// A table of all runs: those figures that are shown in tables and are not zero in all runs.
 struct ComparisonRow {
   Figure figure;                              // of the baseline
   std::vector<std::optional<double>> values;  // of each run

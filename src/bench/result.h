@@ -62,7 +62,7 @@ struct BlockMapRow {
 };
 
 struct RunResult {
-  std::string name;  // of the technique: "continuous"
+  std::string name = {};  // of the technique: "continuous"
   std::map<std::string, std::string> settings = {};
   int block_size = 0;  // tokens
   int num_blocks = 0;  // of the pool
@@ -74,10 +74,10 @@ struct RunResult {
 };
 
 struct BenchResult {
-  std::string title;
-  std::string model;
-  std::string machine;
-  std::string command;
+  std::string title = {};
+  std::string model = {};
+  std::string machine = {};
+  std::string command = {};
   std::map<std::string, std::string> settings = {};  // common to all runs
   std::vector<std::string> notes = {};               // sentences for the reader
   std::optional<double> cost_per_hour = {};          // of the machine, in any currency
