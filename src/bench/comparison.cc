@@ -156,6 +156,11 @@ Plan plan_policies(const EngineOptions& engine) {
   return plan;
 }
 
+Plan plan_throughput(const EngineOptions& engine) {
+  return {
+      .title = "Throughput", .requests = mixed_requests(), .variants = {{"throughput", engine}}};
+}
+
 // --- running them ---------------------------------------------------------------------------
 
 class Comparison {
@@ -183,14 +188,14 @@ class Comparison {
 
  private:
   Result<Workload> workload_of(const Plan& plan, TokenRange tokens) const {
-    if (options_.trace) return *options_.trace;
+    if (options_.trace) return make_workload(*options_.trace, 0, tokens);
     return make_workload(options_.requests.value_or(plan.requests), tokens);
   }
 
   Result<RunResult> run_variant(const Plan& plan, const Variant& variant) {
     OCTAVO_TRY(const LoadedEngine loaded, load_for(variant.engine, workload_));
     RunnerOptions runner{.name = variant.name,
-                         .max_concurrency = plan.max_concurrency,
+                         .max_concurrency = options_.max_concurrency.value_or(plan.max_concurrency),
                          .block_map_rows = plan.block_map_rows};
     OCTAVO_TRY(RunResult run, run_workload(loaded, variant.engine, workload_, runner));
     for (const RequestRecord& record : run.requests)
@@ -267,7 +272,9 @@ Result<BenchResult> compare(std::string_view subject, const ComparisonOptions& o
   OCTAVO_TRY(const ModelFacts facts, model_facts(options.engine));
   if (subject == "chunking") return compare_chunking(options, facts);
   Plan plan;
-  if (subject == "batching")
+  if (subject == kThroughput)
+    plan = plan_throughput(options.engine);
+  else if (subject == "batching")
     plan = plan_batching(options.engine);
   else if (subject == "paging")
     plan = plan_paging(options.engine, facts.kv_bytes_per_block, facts.max_model_len);

@@ -1,11 +1,17 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <array>
+
+#include "bench/comparison.h"
 #include "bench/kv_cache_compare.h"
+#include "cli/bench_output.h"
 #include "cli/commands.h"
 #include "cli/json_output.h"
 #include "cli/model_loading.h"
 #include "cli/sampling_options.h"
 #include "cli/table.h"
+#include "engine/catalog.h"
 
 namespace octavo::cli {
 namespace {
@@ -47,22 +53,60 @@ std::string to_table(const std::vector<KvCacheComparison>& rows) {
   return format_table(table, "rrrrrrr");
 }
 
-}  // namespace
-
-Result<void> run_bench_compare(const Invocation& invocation, Terminal& terminal) {
+Result<void> compare_with_kv_cache(const Invocation& invocation, Terminal& terminal) {
   const OptionValues& options = invocation.options;
-  OCTAVO_CHECK_OK(check_engine_flags(options));
   EngineOptions engine_options = read_engine_options(options);
-  engine_options.model = invocation.positionals[0];
+  OCTAVO_TRY(engine_options.model, resolve_model(invocation.positionals[0]));
+  engine_options.max_num_seqs = 1;
   OCTAVO_TRY(const LoadedEngine engine, load_with_progress(std::move(engine_options), terminal));
   KvCacheCompareOptions compare = read_options(options);
   compare.on_progress = [&](int done, int total) {
     terminal.progress(fmt::format("Context {} of {}", done + 1, total));
   };
   OCTAVO_TRY(const std::vector<KvCacheComparison> rows, compare_kv_cache(engine, compare));
+  terminal.clear_progress();
   terminal.write(options.flag("json") ? dump_line(to_json(rows, compare, engine), 2)
                                       : to_table(rows));
   return {};
+}
+
+// Of the subject kv-cache and of all others.
+constexpr std::array<std::string_view, 3> kOwnFlags = {"contexts", "gen_tokens", "runs"};
+constexpr std::array<std::string_view, 7> kRequestFlags = {
+    "synthetic", "trace", "max_concurrency", "repeat", "output", "html", "cost_per_hour"};
+
+Result<void> refuse_flags(const OptionValues& options, std::span<const std::string_view> names,
+                          std::string_view subject) {
+  for (const std::string_view name : names)
+    if (options.is_given(name))
+      return fail(ErrorCode::invalid_argument,
+                  fmt::format("{} has no meaning for the comparison {}", flag_of(name), subject));
+  return {};
+}
+
+Result<void> check_subject(std::string_view subject) {
+  std::vector<std::string_view> names;
+  for (const ComparisonSubject& known : comparison_subjects()) {
+    if (known.name == subject) return {};
+    names.push_back(known.name);
+  }
+  return fail(ErrorCode::invalid_argument, fmt::format("there is no comparison '{}'; there are {}",
+                                                       subject, fmt::join(names, ", ")));
+}
+
+}  // namespace
+
+Result<void> run_bench_compare(const Invocation& invocation, Terminal& terminal) {
+  const std::string& subject = invocation.positionals[1];
+  OCTAVO_CHECK_OK(check_subject(subject));
+  if (subject == "kv-cache") {
+    OCTAVO_CHECK_OK(refuse_flags(invocation.options, kRequestFlags, subject));
+    return compare_with_kv_cache(invocation, terminal);
+  }
+  OCTAVO_CHECK_OK(refuse_flags(invocation.options, kOwnFlags, subject));
+  OCTAVO_TRY(const ComparisonOptions options, read_comparison_options(invocation, terminal));
+  OCTAVO_TRY(BenchResult result, compare(subject, options));
+  return show_result(std::move(result), invocation, terminal);
 }
 
 }  // namespace octavo::cli

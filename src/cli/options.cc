@@ -15,7 +15,10 @@ constexpr std::array kPerplexityPositionals = {
     Positional{"FILE",
                "text, or JSON (a name that ends in .json) with `windows`, lists of token ids"}};
 constexpr std::array kComparePositionals = {
-    kModel, Positional{"kv-cache", "what to compare: with and without the KV cache"}};
+    kModel,
+    Positional{"WHAT",
+               "kv-cache, batching, paging, prefix, shared-attention, chunking, scheduling-policy, "
+               "block-size, max-num-seqs or max-num-batched-tokens"}};
 
 constexpr std::array kCommands = {
     CommandSpec{Command::generate, "generate", kModelOnly, "Generates text after a prompt.",
@@ -60,9 +63,25 @@ constexpr std::array kCommands = {
                 "Windows from JSON are used as they are."},
     CommandSpec{Command::bench_compare, "bench compare", kComparePositionals,
                 "Compares ways of doing the same work.",
-                "For each context length, greedy tokens are generated after a prompt of that "
-                "length with and without the KV cache. "
-                "Times are medians, from the first generated token to the last."},
+                "The same requests run with the technique and with its baseline, on engines of "
+                "their own; each has its own requests unless --synthetic or --trace gives others. "
+                "Prompts are random tokens, answers have the length they are given. A table and a "
+                "page of plots (--html) show throughput, latencies and the use of the KV cache.\n\n"
+                "batching: static batches, padded or not, and continuous ones. paging: whole "
+                "contexts reserved side by side, and blocks, in the same memory. prefix: the "
+                "prefix cache off and on. shared-attention: a shared prefix read by each sequence, "
+                "and once for all. chunking: eight streams when a long prompt arrives, unchunked, "
+                "over budgets of tokens and of time. scheduling-policy, block-size, max-num-seqs, "
+                "max-num-batched-tokens: their values. kv-cache: for each of --contexts, greedy "
+                "tokens are generated after a prompt of that length with and without the cache; "
+                "times are medians, from the first generated token to the last.\n\n"
+                "TTFT is the time to the first token from arrival, TPOT the time per token after "
+                "it, ITL a single gap, E2EL the time to the last token."},
+    CommandSpec{Command::bench_throughput, "bench throughput", kModelOnly,
+                "Measures how fast many requests are served, offline.",
+                "Requests come from --synthetic or --trace, else 64 prompts of 32 to 512 tokens "
+                "with answers of 16 to 128. All are handed over at once, or --max-concurrency at a "
+                "time, or as they arrive where they have times."},
     CommandSpec{
         Command::bench_latency, "bench latency", kModelOnly,
         "Measures how fast a model reads and generates, beside what the machine can do.",
@@ -80,7 +99,8 @@ constexpr std::array kCommands = {
 constexpr uint32_t G = bit(Command::generate), C = bit(Command::chat), T = bit(Command::tokenize),
                    I = bit(Command::inspect), E = bit(Command::estimate),
                    P = bit(Command::perplexity), K = bit(Command::bench_compare),
-                   L = bit(Command::bench_latency), B = K | L;
+                   L = bit(Command::bench_latency), U = bit(Command::bench_throughput),
+                   B = K | L | U, M = K | U;
 
 constexpr double kMaxInt = std::numeric_limits<int32_t>::max();
 constexpr double kMaxBytes = 1e15;
@@ -278,45 +298,45 @@ constexpr std::array kOptions = {
     or_word(integer("max_model_len", 0, kMaxInt, "auto",
                     "tokens of a prompt and its answer at most; auto: the model's context, or as "
                     "much of it as fits",
-                    G | C | K, kMemory),
+                    G | C | M, kMemory),
             "auto"),
     above_lowest(real("gpu_memory_utilization", 0, 1, "0.9",
                       "share of the device's memory to use, on a CPU of the memory that is "
                       "available",
-                      G | C | K, kMemory)),
+                      G | C | M, kMemory)),
     or_word(integer("kv_cache_memory_bytes", 0, kMaxBytes, "auto",
                     "size of the KV cache; auto: what is left of that share, or all that can be "
                     "used",
-                    G | C | K, kMemory),
+                    G | C | M, kMemory),
             "auto"),
     flag("enable_prefix_caching",
-         "do not keep K and V for later prompts that begin with the same tokens", G | C | K,
+         "do not keep K and V for later prompts that begin with the same tokens", G | C | M,
          kMemory, "on"),
     choice("prefix_cache_policy", kEvictions, "TYPE", "lru",
-           "what of it goes first: the least recently or the least often used", G | C | K, kMemory),
+           "what of it goes first: the least recently or the least often used", G | C | M, kMemory),
     choice("kv_layout", kLayouts, "TYPE", "paged",
            "contiguous: each sequence holds --max-model-len tokens in one piece, for comparison",
-           G | K, kMemory),
+           G | M, kMemory),
 
     shown_default(integer("max_num_seqs", 1, 65536, "",
                           "sequences that run at once; no more than --max-num-batched-tokens",
-                          G | K, kScheduling),
+                          G | M, kScheduling),
                   "64; for one prompt, its --n"),
     integer("long_prefill_token_threshold", 0, kMaxInt, "0",
-            "tokens of one prompt in a step at most; 0: no limit", G | K, kScheduling),
+            "tokens of one prompt in a step at most; 0: no limit", G | M, kScheduling),
     choice("scheduling_policy", kPolicies, "TYPE", "fcfs",
-           "who is next; priority: the lower number", G | K, kScheduling),
+           "who is next; priority: the lower number", G | M, kScheduling),
     choice("scheduling_mode", kModes, "TYPE", "continuous",
            "static: a batch runs to the end of its longest answer before the next begins, for "
            "comparison",
-           G | K, kScheduling),
+           G | M, kScheduling),
     real("max_waiting_s", 0, kMaxDouble, "30",
-         "seconds after which a request goes first, whatever the policy", G | K, kScheduling),
+         "seconds after which a request goes first, whatever the policy", G | M, kScheduling),
     real("max_inter_token_ms", 0, kMaxDouble, "0",
          "prompts are cut so that running answers are predicted to wait no longer for a token; 0: "
          "no limit",
-         G | K, kScheduling),
-    integer("max_queue_len", 1, kMaxInt, "16384", "requests that wait or run at most", G | K,
+         G | M, kScheduling),
+    integer("max_queue_len", 1, kMaxInt, "16384", "requests that wait or run at most", G | M,
             kScheduling),
 
     shown_default(integer("seq_len", 1, 1e12, "", "tokens of each sequence", E, kMeasure),
@@ -338,6 +358,26 @@ constexpr std::array kOptions = {
     no_variable(list(OptionKind::integer_list, "batch_size", "LIST", 1, "1",
                      "sequences that generate together", L, kMeasure)),
     integer("repeat", 1, 100, "3", "passes of which the median is reported", L, kMeasure),
+    no_variable(integer("repeat", 1, 100, "1",
+                        "rounds over all settings; the run with the median throughput is shown", M,
+                        kMeasure)),
+    text("synthetic", "SPEC",
+         "requests to make up: requests=200,prompt=64-512,output=80%:20-60+20%:300-400,rate=5,"
+         "shared=512,seed=1",
+         M, kMeasure),
+    text("trace", "FILE",
+         "requests that were recorded, a JSON object per line with arrival_s, prompt_tokens and "
+         "output_tokens",
+         M, kMeasure),
+    shown_default(integer("max_concurrency", 0, kMaxInt, "",
+                          "requests in flight at most; 0: as they arrive", M, kMeasure),
+                  "0; prefix: --max-num-seqs"),
+    above_lowest(real("cost_per_hour", 0, kMaxDouble, "",
+                      "of the machine, in any currency: adds the cost per million tokens", M,
+                      kMeasure)),
+    no_variable(text("output", "FILE", "keep the result as JSON", M, kShown)),
+    no_variable(shown_default(text("html", "FILE", "a page of plots; none: no page", M, kShown),
+                              "octavo-bench-WHAT.html; of throughput: none")),
 };
 
 }  // namespace

@@ -19,6 +19,7 @@ enum class Command : uint8_t {
   perplexity,
   bench_compare,
   bench_latency,
+  bench_throughput,
   help_markdown
 };
 

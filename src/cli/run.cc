@@ -23,6 +23,8 @@ Result<void> dispatch(const Invocation& invocation, Terminal& terminal) {
       return run_perplexity(invocation, terminal);
     case Command::bench_compare:
       return run_bench_compare(invocation, terminal);
+    case Command::bench_throughput:
+      return run_bench_throughput(invocation, terminal);
     case Command::bench_latency:
       return run_bench_latency(invocation, terminal);
     case Command::help_markdown:

@@ -346,7 +346,9 @@ bool Scheduler::reserve(Sequence& s, int num_tokens) {
 }
 
 SeqId Scheduler::fork(SeqId parent_id) {
-  const Sequence& parent = at(parent_id);
+  Sequence& parent = at(parent_id);
+  // The prefix tree takes no block that others share before it has it.
+  remember_blocks(parent, parent.num_computed + parent.planned);
   auto child = std::make_unique<Sequence>(SeqId{next_id_++}, *pool_);
   child->given = parent.given;
   child->tokens.reserve(parent.tokens.capacity());
@@ -389,8 +391,12 @@ void Scheduler::finish_chunk(Sequence& s) {
   const int before = s.num_computed;
   s.num_computed += std::exchange(s.planned, 0);
   if (s.state == State::padding) return append(s, std::span(s.tokens).last(1));
-  if (caches_prefixes() && s.num_computed / size > before / size)
-    tree_.insert(s.given.key, std::span(s.tokens).first(static_cast<size_t>(s.num_computed)),
+  if (s.num_computed / size > before / size) remember_blocks(s, s.num_computed);
+}
+
+void Scheduler::remember_blocks(Sequence& s, int num_computed) {
+  if (caches_prefixes())
+    tree_.insert(s.given.key, std::span(s.tokens).first(static_cast<size_t>(num_computed)),
                  s.table, false);
 }
 

@@ -222,6 +222,7 @@ class Scheduler {
   void make_free(int num_blocks);
 
   void finish_chunk(Sequence& sequence);
+  void remember_blocks(Sequence& sequence, int num_computed);
   void append(Sequence& sequence, std::span<const TokenId> tokens);
   void finish(Sequence& sequence);
   void end_static_batch();

@@ -1,0 +1,18 @@
+// How the commands that measure show and keep what they found.
+#pragma once
+
+#include "base/result.h"
+#include "bench/comparison.h"
+#include "bench/result.h"
+#include "cli/commands.h"
+
+namespace octavo::cli {
+
+// The requests that --synthetic or --trace ask for, and how often and how densely they run.
+Result<ComparisonOptions> read_comparison_options(const Invocation& invocation, Terminal& terminal);
+
+// Fills in who measured what; prints the table, or with --json the result; writes --output and
+// --html.
+Result<void> show_result(BenchResult result, const Invocation& invocation, Terminal& terminal);
+
+}  // namespace octavo::cli
