@@ -50,7 +50,7 @@ class Runner {
     sample.step_s = report.plan_s + report.forward_s + report.draw_s + report.commit_s;
     sample.time_s = now() - sample.step_s;
     sample.scheduling_s = report.plan_s + report.commit_s;
-    sample.running = work.num_seqs - report.step->num_padding + report.step->num_prefills;
+    sample.running = report.step->num_chunks - report.step->num_padding;
     sample.waiting = stats.num_waiting;
     sample.prefill_tokens = work.prefill_tokens;
     sample.decode_tokens = work.num_seqs - report.step->num_padding;

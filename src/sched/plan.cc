@@ -9,10 +9,12 @@
 namespace octavo {
 namespace {
 
-// The least prefill of a step, and the grain in which a time limit sizes it.
-constexpr int kChunkGrain = 16;
-// Of max_step_s, because a prediction is no promise.
-constexpr double kTimeShare = 0.9;
+// The least prefill of a step that has a time limit.
+constexpr int kLeastPrefill = 8;
+// Of max_step_s, because a prediction is no promise: less what it was wrong by of late.
+double usable_share(const StepTimeModel& model) {
+  return std::clamp(1 - model.relative_error(), 0.8, 0.95);
+}
 
 // Smaller goes first.
 auto waiting_order(const WaitingView& w, const StepBudget& budget, double now_s) {
@@ -101,24 +103,24 @@ class Planner {
   // The most that is predicted to keep the step within its time; the first prompt of a step gets
   // a little in any case, so that it moves on.
   int within_time(int num_computed, int most) const {
-    const int least = plan_.work.prefill_tokens == 0 ? std::min(kChunkGrain, most) : 0;
+    const int least = plan_.work.prefill_tokens == 0 ? std::min(kLeastPrefill, most) : 0;
     if (budget_.step_model.num_observed() == 0) return least;
-    int low = 0, high = most / kChunkGrain;  // in grains
+    int low = least, high = most;
     while (low < high) {
       const int middle = (low + high + 1) / 2;
-      if (fits_time(num_computed, middle * kChunkGrain))
+      if (fits_time(num_computed, middle))
         low = middle;
       else
         high = middle - 1;
     }
-    if (low == most / kChunkGrain && fits_time(num_computed, most)) return most;
-    return std::max(low * kChunkGrain, least);
+    return low;
   }
 
   bool fits_time(int num_computed, int tokens) const {
     StepWork work = plan_.work;
     work.add_prefill(num_computed, tokens);
-    return budget_.step_model.predict(work) <= kTimeShare * budget_.max_step_s;
+    return budget_.step_model.predict(work) <=
+           usable_share(budget_.step_model) * budget_.max_step_s;
   }
 
   void take_prefill(int num_computed, int tokens, std::span<const uint64_t> hashes) {

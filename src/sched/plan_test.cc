@@ -195,13 +195,13 @@ TEST(Plan, PromptsAreCutToTheTimeOthersWait) {
   const auto prefill = [&](const std::vector<RunningView>& running) {
     return plan_of(running, {waiting(9, 800)}, b).work.prefill_tokens;
   };
-  EXPECT_EQ(prefill({}), 800);                // nobody waits
-  EXPECT_EQ(prefill({decoding(1, 50)}), 80);  // 90 ms less 2 and 5, in whole sixteens
-  EXPECT_EQ(prefill({decoding(1, 50), decoding(2, 50), decoding(3, 50), decoding(4, 50)}), 64);
+  EXPECT_EQ(prefill({}), 800);                     // nobody waits
+  EXPECT_NEAR(prefill({decoding(1, 50)}), 88, 1);  // 95 ms less 2 and 5
+  EXPECT_NEAR(prefill({decoding(1, 50), decoding(2, 50), decoding(3, 50)}), 78, 1);
   b.max_step_s = 0.001;
-  EXPECT_EQ(prefill({decoding(1, 50)}), 16);  // however late, the prompt moves on
+  EXPECT_EQ(prefill({decoding(1, 50)}), 8);  // however late, the prompt moves on
   b.step_model = {};
-  EXPECT_EQ(prefill({decoding(1, 50)}), 16);  // nothing is known yet
+  EXPECT_EQ(prefill({decoding(1, 50)}), 8);  // nothing is known yet
 }
 
 }  // namespace

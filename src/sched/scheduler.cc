@@ -155,7 +155,7 @@ const Step& Scheduler::begin_step(double now_s) {
   step_.preempted.clear();
   make_plan(now_s);
   step_.work = plan_.work;
-  step_.num_prefills = step_.num_padding = 0;
+  step_.num_chunks = step_.num_padding = 0;
   for (const SeqId id : plan_.preempted) preempt(at(id));
   // All of them before any block is taken, so that none of what they found is evicted.
   for (const PlannedChunk& chunk : plan_.admitted) admit(at(chunk.id));
@@ -322,7 +322,7 @@ void Scheduler::add_chunk(Sequence& s, int num_tokens) {
   if (!reserve(s, s.num_computed + num_tokens)) return;
   s.planned = num_tokens;
   if (s.state == State::padding) ++step_.num_padding;
-  if (s.num_computed < s.prompt_tokens) ++step_.num_prefills;
+  ++step_.num_chunks;
   const auto first = static_cast<size_t>(s.num_computed);
   step_.chunks.push_back(
       {.id = s.id,

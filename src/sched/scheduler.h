@@ -74,8 +74,8 @@ struct Step {
   std::vector<BlockCopy> copies;  // to carry out before the forward, in order
   std::vector<SeqId> admitted, preempted;
   StepWork work;
-  int num_prefills = 0;  // chunks that are not single tokens of answers
-  int num_padding = 0;   // of the sequences in `work`
+  int num_chunks = 0;   // as many as chunks had at the start
+  int num_padding = 0;  // of the sequences in `work`
 
   bool empty() const { return chunks.empty(); }
 };

@@ -6,60 +6,64 @@
 namespace octavo {
 namespace {
 
-// A step counts half after 350 more: long enough for an exact fit, short enough to follow a machine
-// whose other users come and go.
-constexpr double kForgetting = 0.998;
-// Wide open: the first observations decide alone. Also the bound of the covariance, which would
-// grow without end in directions that a long phase of equal steps does not show.
-constexpr double kOpen = 1e4;
-constexpr double kErrorWeight = 0.05;  // of the latest step in the moving mean
+// A step counts half after 140 more of its kind: long enough for a good fit, short enough to follow
+// a machine whose other users come and go.
+constexpr double kForgetting = 0.995;
+constexpr double kErrorWeight = 0.05;  // of the latest step in the moving mean of errors
+// Sweeps of the solver after each step. It goes on from the last solution, which is close.
+constexpr int kSweeps = 8;
+constexpr double kRidge = 1e-9;  // where no step has said anything, the weights stay as they are
 
 }  // namespace
 
-StepTimeModel::StepTimeModel() {
-  for (size_t i = 0; i < kTerms; ++i) covariance_[i][i] = kOpen;
-}
-
-// In units that bring all weights near milliseconds, which keeps the fit well conditioned.
+// In units that bring all weights near milliseconds.
 StepTimeModel::Vector StepTimeModel::features(const StepWork& work) {
   return {1.0, work.prefill_tokens / 16.0, static_cast<double>(work.kv_tokens) / 1024.0,
           work.num_seqs / 4.0, static_cast<double>(work.prefill_pairs) / 16384.0};
 }
 
-double StepTimeModel::predict(const StepWork& work) const {
-  const Vector x = features(work);
-  double ms = 0;
-  for (size_t i = 0; i < kTerms; ++i) ms += std::max(weights_[i], 0.0) * x[i];
-  return ms / 1000;
+double StepTimeModel::dot(const Vector& x) const {
+  double sum = 0;
+  for (size_t i = 0; i < kTerms; ++i) sum += weights_[i] * x[i];
+  return sum;
+}
+
+double StepTimeModel::predict(const StepWork& work) const { return dot(features(work)) / 1000; }
+
+void StepTimeModel::Evidence::add(const Vector& x, double weight) {
+  for (size_t i = 0; i < kTerms; ++i) {
+    for (size_t j = 0; j < kTerms; ++j)
+      products[i][j] = kForgetting * products[i][j] + weight * x[i] * x[j];
+    sums[i] = kForgetting * sums[i] + weight * x[i];
+  }
 }
 
 void StepTimeModel::observe(const StepWork& work, double seconds) {
   const double ms = seconds * 1000;
-  const double error = std::abs(predict(work) * 1000 - ms) / ms;
-  error_ = num_observed_ == 0 ? error : error_ + kErrorWeight * (error - error_);
-  ++num_observed_;
-
   // Divided by what was measured, so that short steps count as much as long ones.
   Vector x = features(work);
   for (double& value : x) value /= ms;
-  Vector px{};
-  double scale = kForgetting, predicted = 0;
-  for (size_t i = 0; i < kTerms; ++i) {
-    for (size_t j = 0; j < kTerms; ++j) px[i] += covariance_[i][j] * x[j];
-    predicted += weights_[i] * x[i];
-  }
-  for (size_t i = 0; i < kTerms; ++i) scale += x[i] * px[i];
-  // A step that was interrupted says little: one outlier must not move the fit by its whole error.
-  const double residual = std::clamp(1.0 - predicted, -1.0, num_observed_ > 20 ? 0.5 : 1.0);
-  for (size_t i = 0; i < kTerms; ++i) weights_[i] += px[i] / scale * residual;
-  for (size_t i = 0; i < kTerms; ++i)
-    for (size_t j = 0; j < kTerms; ++j)
-      covariance_[i][j] = (covariance_[i][j] - px[i] * px[j] / scale) / kForgetting;
-  double largest = 0;
-  for (size_t i = 0; i < kTerms; ++i) largest = std::max(largest, covariance_[i][i]);
-  if (largest > kOpen)
-    for (Vector& row : covariance_)
-      for (double& value : row) value *= kOpen / largest;
+  const double error = std::abs(dot(x) - 1);
+  // A step that was interrupted says little: one that is far off counts for less.
+  const double usual = 3 * std::max(error_, 0.03);
+  const double weight = num_observed_ == 0 || error < usual ? 1 : usual / error;
+  error_ = num_observed_ == 0 ? error : error_ + kErrorWeight * (std::min(error, 1.0) - error_);
+  ++num_observed_;
+  evidence_[work.prefill_tokens > 0].add(x, weight);
+  solve();
+}
+
+// Each weight in turn to its best value beside the others, but never below 0: no kind of work makes
+// a step shorter.
+void StepTimeModel::solve() {
+  for (int sweep = 0; sweep < kSweeps; ++sweep)
+    for (size_t i = 0; i < kTerms; ++i) {
+      double slope = evidence_[0].sums[i] + evidence_[1].sums[i];
+      for (size_t j = 0; j < kTerms; ++j)
+        slope -= (evidence_[0].products[i][j] + evidence_[1].products[i][j]) * weights_[j];
+      const double curvature = evidence_[0].products[i][i] + evidence_[1].products[i][i] + kRidge;
+      weights_[i] = std::max(weights_[i] + slope / curvature, 0.0);
+    }
 }
 
 }  // namespace octavo

@@ -26,12 +26,10 @@ struct StepWork {
   }
 };
 
-// Recursive least squares of the relative error, with slow forgetting. Plain data: a copy plans
-// the same.
+// Least squares of the relative error over the latest steps, with costs that are not negative.
+// Plain data: a copy plans the same.
 class StepTimeModel {
  public:
-  StepTimeModel();
-
   // REQUIRES: seconds > 0.
   void observe(const StepWork& work, double seconds);
 
@@ -46,10 +44,20 @@ class StepTimeModel {
   static constexpr int kTerms = 5;
   using Vector = std::array<double, kTerms>;
 
-  static Vector features(const StepWork& work);
+  // What the steps of one kind say: sums over products of their terms. Those with prefill and those
+  // without are forgotten apart, so that a long answer does not make the costs of prompts unknown.
+  struct Evidence {
+    std::array<Vector, kTerms> products{};
+    Vector sums{};
+    void add(const Vector& x, double weight);
+  };
 
-  Vector weights_{};
-  std::array<Vector, kTerms> covariance_{};
+  static Vector features(const StepWork& work);
+  double dot(const Vector& x) const;
+  void solve();
+
+  Vector weights_{};  // milliseconds
+  std::array<Evidence, 2> evidence_;
   int64_t num_observed_ = 0;
   double error_ = 0;
 };
