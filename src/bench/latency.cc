@@ -40,13 +40,13 @@ class Tokens {
   std::vector<TokenId> ordinary_;
 };
 
-// Runs steps over sequences that each own their blocks: shared ones would be read once for all.
+// Runs steps over sequences that each own their blocks, but for those of a prefix that they share.
 class Runner {
  public:
-  static Result<std::unique_ptr<Runner>> create(const LoadedEngine& engine) {
+  static Result<std::unique_ptr<Runner>> create(const LoadedEngine& engine, int shared_prefix) {
     const ModelLimits& limits = engine.model->limits();
     OCTAVO_TRY(auto blocks, BlockPool::create(limits.num_blocks, limits.block_size));
-    return std::unique_ptr<Runner>(new Runner(engine, std::move(blocks)));
+    return std::unique_ptr<Runner>(new Runner(engine, std::move(blocks), shared_prefix));
   }
 
   // From here on `count` sequences, each with the first `depth` tokens of sequence 0 in its cache.
@@ -107,10 +107,11 @@ class Runner {
   }
 
  private:
-  Runner(const LoadedEngine& engine, std::unique_ptr<BlockPool> blocks)
+  Runner(const LoadedEngine& engine, std::unique_ptr<BlockPool> blocks, int shared_prefix)
       : model_(*engine.model),
         blocks_(std::move(blocks)),
         drawn_(engine),
+        shared_prefix_(shared_prefix),
         logits_(static_cast<size_t>(model_.limits().max_logits_rows) *
                 static_cast<size_t>(model_.limits().logits_stride)) {}
 
@@ -121,9 +122,12 @@ class Runner {
   }
 
   Result<void> add_table(int depth) {
-    BlockTable table(*blocks_);
+    const int shared = std::min(shared_prefix_, depth);
+    BlockTable table = tables_.empty() ? BlockTable(*blocks_) : tables_.front().fork();
+    OCTAVO_CHECK_OK(table.truncate(shared));
     OCTAVO_CHECK_OK(reserve(table, depth));
-    for (size_t i = 0; i < table.block_ids().size(); ++i)
+    const auto own = static_cast<size_t>(shared / blocks_->block_size());
+    for (size_t i = own; i < table.block_ids().size(); ++i)
       model_.copy_block(tables_.front().block_ids()[i], table.block_ids()[i]);
     tables_.push_back(std::move(table));
     return {};
@@ -139,6 +143,7 @@ class Runner {
   Transformer& model_;
   std::unique_ptr<BlockPool> blocks_;
   Tokens drawn_;
+  int shared_prefix_;
   std::vector<float> logits_;
   std::vector<BlockTable> tables_;
   int filled_ = 0;  // tokens of sequence 0 that are as prepare() left them
@@ -252,7 +257,8 @@ class Measurement {
     const double read_after = probe_.read_gb_s();
     read_speeds_.insert(read_speeds_.end(), {read_before, read_after});
     result.read_gb_s = limits_.read_gb_s = (read_before + read_after) / 2;
-    const Work work = work_.decode_step(sequences, depth + (tokens - 1) / 2.0);
+    const Work work = work_.decode_step(sequences, depth + (tokens - 1) / 2.0,
+                                        std::min(options_.shared_prefix, depth));
     const double step_s = timing.seconds / tokens;
     result.decode_tok_s = sequences / step_s;
     result.weight_bytes_per_token = work_.weight_bytes() / sequences;
@@ -295,11 +301,14 @@ Result<LatencyReport> measure_latency(LoadedEngine& engine, const LatencyOptions
   OCTAVO_TRY(const kernels::Ops* ops, kernels::select_isa(engine.isa));
   OCTAVO_TRY(LatencyPlan plan,
              plan_latency(options.lengths, options.depths, options.batch_sizes, room_of(engine)));
+  if (options.shared_prefix < 0)
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("shared_prefix is {}; at least 0", options.shared_prefix));
   if (options.repeat < 1)
     return fail(ErrorCode::invalid_argument,
                 fmt::format("repeat is {}; at least 1", options.repeat));
   OCTAVO_TRY(LimitsProbe probe, LimitsProbe::create(*ops, *engine.pool));
-  OCTAVO_TRY(const std::unique_ptr<Runner> runner, Runner::create(engine));
+  OCTAVO_TRY(const std::unique_ptr<Runner> runner, Runner::create(engine, options.shared_prefix));
   return Measurement(engine, *runner, probe, options).run(std::move(plan));
 }
 

@@ -17,7 +17,8 @@ struct LatencyOptions {
   LatencyLengths lengths;
   std::vector<int> depths = {0};
   std::vector<int> batch_sizes = {1};
-  int repeat = 3;  // passes of which the median is reported; one more shows where time goes
+  int shared_prefix = 0;  // tokens of their depth that all sequences hold in the same blocks
+  int repeat = 3;         // passes of which the median is reported; one more shows where time goes
   std::function<void(int done, int total)> on_progress;  // cases; may be empty
 };
 

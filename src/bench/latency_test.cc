@@ -79,6 +79,8 @@ TEST(Work, CountsTheMatricesOnce) {
     const double products = 3 * (c.num_layers * layer + head);
     EXPECT_DOUBLE_EQ(rounded ? step.int8_macs : step.fp32_macs - 3 * attention * 10, products);
     EXPECT_DOUBLE_EQ(step.read_bytes, work.weight_bytes() + 3 * 10 * work.kv_bytes_per_token());
+    EXPECT_DOUBLE_EQ(work.decode_step(3, 9, 4).read_bytes,
+                     work.weight_bytes() + (3 * 6 + 4) * work.kv_bytes_per_token());
     EXPECT_EQ(work.kv_bytes_per_token(), 2 * kv * c.num_layers * (rounded ? 2 : 4));
     // Token i of a prompt sees `context` + i + 1 positions.
     const Work prompt = work.prefill(4, 5);
@@ -88,42 +90,45 @@ TEST(Work, CountsTheMatricesOnce) {
 }
 
 TEST(Latency, MeasuresEveryCase) {
-  auto engine = tiny_engine(12);
-  ASSERT_TRUE(engine) << engine.error().message;
-  LatencyOptions options;
-  options.lengths = {.prompt_tokens = 20, .gen_tokens = 3};
-  options.depths = {40, 0};
-  options.batch_sizes = {1, 12, 2};  // 12 do not fit one forward of 8 tokens
-  options.repeat = 2;
-  int calls = 0;
-  options.on_progress = [&](int done, int total) {
-    EXPECT_EQ(done, calls++);
-    EXPECT_EQ(total, 6);
-  };
-  const auto report = measure_latency(*engine, options);
-  ASSERT_TRUE(report) << report.error().message;
-  EXPECT_EQ(calls, 6);
-  EXPECT_TRUE(report->skipped.empty());
-  EXPECT_GT(report->limits.read_gb_s, 0);
-  EXPECT_GT(report->limits.int8_gmac_s, 0);
-  EXPECT_GT(report->limits.fp32_gflop_s, 0);
-  ASSERT_EQ(report->results.size(), 6u);
-  const double weights = report->results[0].weight_bytes_per_token;
-  for (size_t i = 0; i < 6; ++i) {
-    const LatencyResult& r = report->results[i];
-    EXPECT_EQ(r.which, (LatencyCase{options.depths[i / 3], options.batch_sizes[i % 3]}));
-    EXPECT_GT(r.prefill_tok_s, 0);
-    EXPECT_GT(r.decode_tok_s, 0);
-    EXPECT_DOUBLE_EQ(r.weight_bytes_per_token, weights / r.which.batch_size);
-    EXPECT_GT(r.kv_bytes_per_token, 0);
-    for (const TimeShare* shares : {&r.prefill_time, &r.decode_time}) {
-      EXPECT_EQ(shares->size(), kStepPartNames.size() + 1);
-      EXPECT_EQ(shares->back().first, kRestOfTime);
-      EXPECT_GT(outside_kernels(*shares), 0);
-      EXPECT_LT(outside_kernels(*shares), 1);
-      double sum = 0;
-      for (const auto& [name, share] : *shares) sum += share;
-      EXPECT_NEAR(sum, 1, 1e-6);
+  for (const int shared_prefix : {0, 33, 1000}) {
+    auto engine = tiny_engine(12);
+    ASSERT_TRUE(engine) << engine.error().message;
+    LatencyOptions options;
+    options.lengths = {.prompt_tokens = 20, .gen_tokens = 3};
+    options.depths = {40, 0};
+    options.batch_sizes = {1, 12, 2};  // 12 do not fit one forward of 8 tokens
+    options.repeat = 2;
+    options.shared_prefix = shared_prefix;
+    int calls = 0;
+    options.on_progress = [&](int done, int total) {
+      EXPECT_EQ(done, calls++);
+      EXPECT_EQ(total, 6);
+    };
+    const auto report = measure_latency(*engine, options);
+    ASSERT_TRUE(report) << report.error().message;
+    EXPECT_EQ(calls, 6);
+    EXPECT_TRUE(report->skipped.empty());
+    EXPECT_GT(report->limits.read_gb_s, 0);
+    EXPECT_GT(report->limits.int8_gmac_s, 0);
+    EXPECT_GT(report->limits.fp32_gflop_s, 0);
+    ASSERT_EQ(report->results.size(), 6u);
+    const double weights = report->results[0].weight_bytes_per_token;
+    for (size_t i = 0; i < 6; ++i) {
+      const LatencyResult& r = report->results[i];
+      EXPECT_EQ(r.which, (LatencyCase{options.depths[i / 3], options.batch_sizes[i % 3]}));
+      EXPECT_GT(r.prefill_tok_s, 0);
+      EXPECT_GT(r.decode_tok_s, 0);
+      EXPECT_DOUBLE_EQ(r.weight_bytes_per_token, weights / r.which.batch_size);
+      EXPECT_GT(r.kv_bytes_per_token, 0);
+      for (const TimeShare* shares : {&r.prefill_time, &r.decode_time}) {
+        EXPECT_EQ(shares->size(), kStepPartNames.size() + 1);
+        EXPECT_EQ(shares->back().first, kRestOfTime);
+        EXPECT_GT(outside_kernels(*shares), 0);
+        EXPECT_LT(outside_kernels(*shares), 1);
+        double sum = 0;
+        for (const auto& [name, share] : *shares) sum += share;
+        EXPECT_NEAR(sum, 1, 1e-6);
+      }
     }
   }
 }

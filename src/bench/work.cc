@@ -23,8 +23,9 @@ WorkModel::WorkModel(const ModelConfig& config, const Transformer& model) {
   kv_bytes_per_token_ = static_cast<double>(kv.bytes_per_block()) / kv.block_size;
 }
 
-Work WorkModel::decode_step(int sequences, double context) const {
-  return {.read_bytes = weight_bytes() + sequences * (context + 1) * kv_bytes_per_token_,
+Work WorkModel::decode_step(int sequences, double context, double shared) const {
+  const double positions = sequences * (context + 1) - (sequences - 1) * shared;
+  return {.read_bytes = weight_bytes() + positions * kv_bytes_per_token_,
           .int8_macs = sequences * (layers_.int8_macs + head_.int8_macs),
           .fp32_macs =
               sequences * (layers_.fp32_macs + head_.fp32_macs + attention_macs_ * (context + 1))};

@@ -30,8 +30,9 @@ class WorkModel {
   double weight_bytes() const { return layers_.read_bytes + head_.read_bytes; }
   double kv_bytes_per_token() const { return kv_bytes_per_token_; }
 
-  // One step of `sequences` single tokens, each after `context` others (an average).
-  Work decode_step(int sequences, double context) const;
+  // One step of `sequences` single tokens, each after `context` others (an average), the first
+  // `shared` of which are the same for all and read once.
+  Work decode_step(int sequences, double context, double shared = 0) const;
   // `tokens` of one sequence after `context` others, and the logits of the last. Reading is left
   // out.
   Work prefill(int tokens, double context) const;

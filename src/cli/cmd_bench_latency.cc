@@ -27,6 +27,7 @@ LatencyOptions read_options(const OptionValues& options) {
                       .gen_tokens = options.integer("gen_tokens")},
           .depths = integers(options, "depth"),
           .batch_sizes = integers(options, "batch_size"),
+          .shared_prefix = options.integer("shared_prefix"),
           .repeat = options.integer("repeat"),
           .on_progress = {}};
 }
@@ -63,6 +64,7 @@ Json to_json(const LatencyReport& report, const LatencyOptions& options, const s
                {"threads", engine.pool->size()},
                {"prompt_tokens", options.lengths.prompt_tokens},
                {"gen_tokens", options.lengths.gen_tokens},
+               {"shared_prefix", options.shared_prefix},
                {"repeat", options.repeat},
                {"max_num_batched_tokens", engine.model->limits().max_num_batched_tokens},
                {"limits",

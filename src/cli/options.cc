@@ -89,7 +89,8 @@ constexpr std::array kCommands = {
         "prompt "
         "of --prompt-tokens and, for each batch size, so many sequences generate --gen-tokens "
         "each. "
-        "Every sequence has a cache of its own; nothing is sampled. The machine's limits are "
+        "Every sequence has a cache of its own, but for --shared-prefix; nothing is sampled. The "
+        "machine's limits are "
         "measured in the same run, on the same threads: reading memory, multiplying 8-bit numbers "
         "and floats. Combinations that do not fit the model's context or the memory are left out, "
         "and named."},
@@ -357,6 +358,8 @@ constexpr std::array kOptions = {
          "tokens that each sequence has in its cache beforehand", L, kMeasure),
     no_variable(list(OptionKind::integer_list, "batch_size", "LIST", 1, "1",
                      "sequences that generate together", L, kMeasure)),
+    integer("shared_prefix", 0, kMaxInt, "0",
+            "of these, so many first tokens lie in the same blocks for all sequences", L, kMeasure),
     integer("repeat", 1, 100, "3", "passes of which the median is reported", L, kMeasure),
     no_variable(integer("repeat", 1, 100, "1",
                         "rounds over all settings; the run with the median throughput is shown", M,

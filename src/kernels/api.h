@@ -72,6 +72,12 @@ struct KvLayer {
   KvType type;
 };
 
+// One token of an item whose tokens come from several sequences.
+struct SharedToken {
+  int position;    // in its sequence
+  float* partial;  // [group][head_dim + 2]: where its results of the part go
+};
+
 // Attention of some consecutive tokens of one sequence over one KV head: the query heads that share
 // it. Context is split every 256 positions of the sequence and the parts are merged in ascending
 // order.
@@ -93,6 +99,12 @@ struct AttentionItem {
   // merge_attention, when all are done, joins them. The same bits as in one call.
   int part;        // its number, or kAllParts
   float* partial;  // [parts][rows][head_dim + 2], or nullptr
+  // With kAllParts: so many parts are in `partial` already and are joined to, not computed.
+  int parts_done = 0;
+  // Not nullptr: [tokens] of several sequences, by ascending position, for one part that lies in
+  // the same blocks for all of them, before all of their positions. first_position, partial and out
+  // are not used.
+  const SharedToken* shared = nullptr;
 };
 
 constexpr int kAllParts = -1;

@@ -12,12 +12,16 @@ namespace {
 // With at least this many works per thread, whole works are shares equal enough.
 constexpr int kWorksPerThread = 4;
 
+// Memory for shared parts, of which only what is used is taken. Where it ends, sharing ends.
+constexpr int64_t kSharedFloats = int64_t{1} << 24;
+
 int parts_of(int positions) { return (positions + kernels::kSplit - 1) / kernels::kSplit; }
 
 }  // namespace
 
 Result<StepInputs> StepInputs::create(const ModelConfig& config, int block_size,
-                                      int max_num_batched_tokens, int max_threads) {
+                                      int max_num_batched_tokens, int max_threads,
+                                      bool share_prefixes) {
   StepInputs inputs;
   inputs.num_heads_ = config.num_heads;
   inputs.num_kv_heads_ = config.num_kv_heads;
@@ -26,12 +30,17 @@ Result<StepInputs> StepInputs::create(const ModelConfig& config, int block_size,
   inputs.blocks_per_context_ = static_cast<size_t>(blocks_for(config.context_length, block_size));
   inputs.places_.reserve(static_cast<size_t>(max_num_batched_tokens));
   inputs.kept_rows_.reserve(static_cast<size_t>(max_num_batched_tokens));
-  const auto split_works = static_cast<size_t>(kWorksPerThread * max_threads);
-  const auto floats = split_works * static_cast<size_t>(parts_of(config.context_length)) *
-                      kernels::kMaxAttentionRows * static_cast<size_t>(config.head_dim + 2);
-  OCTAVO_TRY(inputs.partials_,
-             AlignedBuffer::allocate(floats * sizeof(float), AlignedBuffer::Use::sparse));
-  inputs.parts_done_ = std::make_unique<std::atomic<int>[]>(split_works);
+  const int64_t split_works = int64_t{kWorksPerThread} * max_threads;
+  const int64_t parts = parts_of(config.context_length);
+  if (share_prefixes)
+    inputs.max_shared_floats_ =
+        std::min(kSharedFloats, parts * inputs.partial_floats(max_num_batched_tokens));
+  const int64_t floats =
+      std::max(inputs.max_shared_floats_,
+               split_works * parts * kernels::kMaxAttentionRows * (config.head_dim + 2));
+  OCTAVO_TRY(inputs.partials_, AlignedBuffer::allocate(static_cast<size_t>(floats) * sizeof(float),
+                                                       AlignedBuffer::Use::sparse));
+  inputs.parts_done_ = std::make_unique<std::atomic<int>[]>(static_cast<size_t>(split_works));
   return inputs;
 }
 
@@ -44,7 +53,9 @@ void StepInputs::set(const ForwardBatch& batch, const StepBuffers& buffers, int 
     std::iota(kept_rows_.begin(), kept_rows_.end(), 0);
   place_rows(batch);
   plan_attention(batch, buffers);
+  share_attention(batch);
   split_attention(threads);
+  give_partials();
 }
 
 void StepInputs::place_rows(const ForwardBatch& batch) {
@@ -57,6 +68,7 @@ void StepInputs::place_rows(const ForwardBatch& batch) {
 void StepInputs::plan_attention(const ForwardBatch& batch, const StepBuffers& buffers) {
   tables_.clear();
   works_.clear();
+  first_works_.clear();
   size_t blocks = 0;
   for (const BatchSequence& s : batch.sequences) blocks += s.block_table.size();
   // Works point into it. Room for whole contexts: growing sequences need no more later.
@@ -65,6 +77,7 @@ void StepInputs::plan_attention(const ForwardBatch& batch, const StepBuffers& bu
   for (const BatchSequence& s : batch.sequences) {
     const int32_t* table = tables_.data() + tables_.size();
     for (BlockId block : s.block_table) tables_.push_back(raw(block));
+    first_works_.push_back(static_cast<int>(works_.size()));
     plan_sequence(s, table, buffers);
   }
 }
@@ -72,12 +85,11 @@ void StepInputs::plan_attention(const ForwardBatch& batch, const StepBuffers& bu
 void StepInputs::plan_sequence(const BatchSequence& s, const int32_t* table,
                                const StepBuffers& buffers) {
   const int group = num_heads_ / num_kv_heads_;
-  const int heads_per_item = std::min(group, kernels::kMaxAttentionRows);
-  const int tile = kernels::kMaxAttentionRows / heads_per_item;
+  const int tile = tokens_per_item();
   const int64_t q_dim = int64_t{num_heads_} * head_dim_;
   for (int first = 0; first < s.num_tokens; first += tile)
     for (int head = 0; head < num_heads_;) {
-      const int in_group = std::min(heads_per_item, group - head % group);
+      const int in_group = std::min(heads_per_item(), group - head % group);
       const int tokens = std::min(tile, s.num_tokens - first);
       const int64_t offset = (s.first_row + first) * q_dim + int64_t{head} * head_dim_;
       works_.push_back({.item = {.kv = nullptr,
@@ -100,14 +112,86 @@ void StepInputs::plan_sequence(const BatchSequence& s, const int32_t* table,
     }
 }
 
+// Sequences with more tokens than one item holds read K and V seldom enough as it is.
+void StepInputs::share_attention(const ForwardBatch& batch) {
+  holders_.clear();
+  sharing_.clear();
+  shared_units_.clear();
+  if (max_shared_floats_ == 0) return;
+  shared_floats_left_ = max_shared_floats_;
+  const int blocks_per_part = kernels::kSplit / block_size_;
+  const int32_t* table = tables_.data();
+  for (const BatchSequence& s : batch.sequences) {
+    const int parts = s.first_position / kernels::kSplit;  // whole, before its tokens
+    if (parts > 0 && s.num_tokens <= tokens_per_item())
+      holders_.push_back({.blocks = {table, static_cast<size_t>(parts * blocks_per_part)},
+                          .index = static_cast<int>(&s - batch.sequences.data())});
+    table += s.block_table.size();
+  }
+  find_shared_parts(holders_, blocks_per_part, shared_parts_);
+  for (const SharedParts& shared : shared_parts_) share_parts(shared);
+}
+
+void StepInputs::share_parts(const SharedParts& shared) {
+  const auto first_holder = holders_.begin() + shared.first_holder;
+  const std::span holders(first_holder,
+                          static_cast<size_t>(shared.last_holder - shared.first_holder));
+  int64_t tokens = 0;
+  for (const PrefixHolder& holder : holders) {
+    const kernels::AttentionItem& item = works_of(holder).front().item;
+    if (item.parts_done < shared.first_part) return;  // memory ended before
+    tokens += item.tokens;
+  }
+  const int64_t room = shared_floats_left_ / partial_floats(tokens);
+  const int parts = static_cast<int>(std::min<int64_t>(room, shared.last_part - shared.first_part));
+  shared_floats_left_ -= parts * partial_floats(tokens);
+  for (const PrefixHolder& holder : holders)
+    for (AttentionWork& work : works_of(holder)) work.item.parts_done = shared.first_part + parts;
+  plan_shared_units(holders, shared.first_part, shared.first_part + parts);
+}
+
+// A window moves with the position: tokens are ordered by it.
+void StepInputs::plan_shared_units(std::span<const PrefixHolder> holders, int first_part,
+                                   int last_part) {
+  const auto first = static_cast<int>(sharing_.size());
+  for (const PrefixHolder& holder : holders) {
+    const kernels::AttentionItem& item = works_of(holder).front().item;
+    for (int token = 0; token < item.tokens; ++token)
+      sharing_.push_back(
+          {first_works_[static_cast<size_t>(holder.index)], token, item.first_position + token});
+  }
+  std::ranges::sort(sharing_.begin() + first, sharing_.end(), {}, &Sharing::position);
+  const auto end = static_cast<int>(sharing_.size());
+  for (int work = 0; work < works_per_token(); ++work)
+    for (int part = first_part; part < last_part; ++part)
+      for (int token = first; token < end; token += tokens_per_item())
+        shared_units_.push_back({part, work, token, std::min(tokens_per_item(), end - token)});
+}
+
+StepInputs::SharingToken StepInputs::token_of(const SharedUnit& unit, int index) const {
+  const Sharing& sharing = sharing_[static_cast<size_t>(unit.first_token + index)];
+  return {&works_[static_cast<size_t>(sharing.first_work + unit.work)], sharing.token};
+}
+
+float* StepInputs::partial_of(const SharedUnit& unit, const SharingToken& token) const {
+  const kernels::AttentionItem& item = token.work->item;
+  const int64_t row = (int64_t{unit.part} * item.tokens + token.token) * item.group;
+  return item.partial + row * (head_dim_ + 2);
+}
+
 void StepInputs::split_attention(int threads) {
   parts_ = 1;
   if (threads == 1 || works_.size() >= static_cast<size_t>(kWorksPerThread * threads)) return;
+  for (const AttentionWork& work : works_)
+    parts_ = std::max(parts_, work.parts - work.item.parts_done);
+}
+
+void StepInputs::give_partials() {
   float* partial = reinterpret_cast<float*>(partials_.data());
   for (AttentionWork& work : works_) {
-    parts_ = std::max(parts_, work.parts);
+    const int64_t parts = is_split() ? work.parts : work.item.parts_done;
     work.item.partial = partial;
-    partial += int64_t{work.parts} * work.item.tokens * work.item.group * (head_dim_ + 2);
+    partial += parts * work.item.tokens * work.item.group * (head_dim_ + 2);
   }
 }
 
@@ -115,13 +199,14 @@ StepInputs::Unit StepInputs::unit(int64_t index) const {
   if (parts_ == 1)  // later tokens of a sequence see more
     return {&works_[works_.size() - 1 - static_cast<size_t>(index)], kernels::kAllParts};
   const AttentionWork& work = works_[static_cast<size_t>(index / parts_)];
-  const auto part = static_cast<int>(index % parts_);
+  const int part = work.item.parts_done + static_cast<int>(index % parts_);
   return {part < work.parts ? &work : nullptr, part};
 }
 
 bool StepInputs::was_last_part(const AttentionWork& work) {
   std::atomic<int>& done = parts_done_[static_cast<size_t>(&work - works_.data())];
-  if (done.fetch_add(1, std::memory_order_acq_rel) + 1 < work.parts) return false;
+  if (done.fetch_add(1, std::memory_order_acq_rel) + 1 < work.parts - work.item.parts_done)
+    return false;
   done.store(0, std::memory_order_relaxed);
   return true;
 }

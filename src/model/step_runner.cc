@@ -1,6 +1,7 @@
 #include "model/step_runner.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 
@@ -234,6 +235,13 @@ void StepRunner::attend(const StepOp& op, bool places) {
   const kernels::KvLayer kv = run_.kv.layer(op.layer);
   const std::vector<int>& windows = run_.config.windows;
   const int window = windows.empty() ? 0 : windows[static_cast<size_t>(op.layer)];
+  if (const int64_t shared = run_.inputs.num_shared_units(); shared > 0) {
+    team_.each(shared,
+               [&](int64_t i) { attend_shared(run_.inputs.shared_unit(i), kv, window, places); });
+    lap(StepPart::attention);
+    team_.barrier();
+    lap(StepPart::wait);
+  }
   const auto attend_to = [&](int64_t i) { attend_unit(run_.inputs.unit(i), kv, window, places); };
   if (!run_.inputs.is_split()) return team_.each(run_.inputs.num_units(), attend_to);
   // A thread takes parts in a row, since each fetches the keys of the next.
@@ -257,6 +265,31 @@ void StepRunner::attend_unit(const StepInputs::Unit& unit, const kernels::KvLaye
   if (places) place_heads(*unit.work, item, whole || unit.part + 1 == unit.work->parts);
   ops_.attention(item);
   if (!whole && run_.inputs.was_last_part(*unit.work)) ops_.merge_attention(item);
+}
+
+// The tokens' heads are copied side by side.
+void StepRunner::attend_shared(const StepInputs::SharedUnit& unit, const kernels::KvLayer& kv,
+                               int window, bool places) {
+  std::array<kernels::SharedToken, kernels::kMaxAttentionRows> tokens;
+  kernels::AttentionItem item{};
+  for (int i = 0; i < unit.num_tokens; ++i) {
+    const StepInputs::SharingToken of = run_.inputs.token_of(unit, i);
+    item = of.work->item;  // in the end that of the longest context
+    tokens[static_cast<size_t>(i)] = {item.first_position + of.token,
+                                      run_.inputs.partial_of(unit, of)};
+    const int64_t floats = int64_t{item.group} * kv.head_dim;
+    float* q = mine_.heads + i * floats;
+    std::copy_n(item.q + of.token * item.q_stride, floats, q);
+    if (places) rope(q, item.group, of.work->row + of.token);
+  }
+  item.kv = &kv;
+  item.window = window;
+  item.tokens = unit.num_tokens;
+  item.q = mine_.heads;
+  item.q_stride = int64_t{item.group} * kv.head_dim;
+  item.part = unit.part;
+  item.shared = tokens.data();
+  ops_.attention(item);
 }
 
 // Rotated copies: other threads may read the same heads.

@@ -60,6 +60,8 @@ class StepRunner {
   void attend(const StepOp& op, bool places);
   void attend_unit(const StepInputs::Unit& unit, const kernels::KvLayer& kv, int window,
                    bool places);
+  void attend_shared(const StepInputs::SharedUnit& unit, const kernels::KvLayer& kv, int window,
+                     bool places);
   void place_heads(const AttentionWork& work, kernels::AttentionItem& item, bool stores);
   void keep();
   bool stopped_at_layer_end();

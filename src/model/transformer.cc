@@ -70,7 +70,7 @@ Result<void> Transformer::allocate(const TransformerOptions& options) {
   OCTAVO_TRY(buffers_,
              StepBuffers::allocate(buffer_shape(c, options.max_num_batched_tokens, pool_.size())));
   OCTAVO_TRY(inputs_, StepInputs::create(c, options.block_size, options.max_num_batched_tokens,
-                                         pool_.size()));
+                                         pool_.size(), options.shared_prefix_attention));
   return {};
 }
 

@@ -33,6 +33,8 @@ struct TransformerOptions {
   int block_size = 32;
   int num_blocks = 0;
   int max_num_batched_tokens = 512;
+  // Blocks that sequences of a step share are read once for all of them. Changes no bit.
+  bool shared_prefix_attention = true;
   bool reuse_steps = true;   // false: every step is recorded anew
   bool all_threads = false;  // true: on every step, however small, for tests
 };

@@ -24,8 +24,10 @@ struct TestModelOptions {
   int block_size = 32;
   int chunk = 512;             // tokens per forward
   int contexts = 1;            // blocks for so many sequences
+  int context_length = 0;      // 0: the model's own
   std::vector<int> windows{};  // put on the model's layers
   bool reuse_steps = true;
+  bool shared_prefix_attention = true;
   bool kv_cache = true;  // false: every chunk is computed together with everything before it
 };
 
@@ -38,6 +40,7 @@ class TestModel {
     auto config = read_model_config(*file);
     EXPECT_TRUE(config) << (config ? "" : config.error().message);
     config->windows = options.windows;
+    if (options.context_length > 0) config->context_length = options.context_length;
     auto weights = load_weights(*file, *config, *pool_, {});
     EXPECT_TRUE(weights) << (weights ? "" : weights.error().message);
     const int context = config->context_length;
@@ -49,6 +52,7 @@ class TestModel {
          .block_size = options.block_size,
          .num_blocks = options.contexts * static_cast<int>(blocks_for(context, options.block_size)),
          .max_num_batched_tokens = largest,
+         .shared_prefix_attention = options.shared_prefix_attention,
          .reuse_steps = options.reuse_steps,
          .all_threads = true});
     EXPECT_TRUE(model) << (model ? "" : model.error().message);

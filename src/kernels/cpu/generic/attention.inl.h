@@ -98,8 +98,19 @@ inline void write_row(const AttentionItem& item, int r, const float* values, flo
 
 // A row of one part in item.partial: its values, then maximum and sum.
 inline float* partial_row(const AttentionItem& item, int part, int r) {
-  return item.partial +
-         (static_cast<int64_t>(part) * row_count(item) + r) * (item.kv->head_dim + 2);
+  const int row_floats = item.kv->head_dim + 2;
+  if (item.shared)
+    return item.shared[r / item.group].partial + r % item.group * int64_t{row_floats};
+  return item.partial + (static_cast<int64_t>(part) * row_count(item) + r) * row_floats;
+}
+
+// Joins the parts in item.partial that row r sees any of, those before part `last`.
+inline void join_parts(const AttentionItem& item, int r, int last, Rows& rows) {
+  const int head_dim = item.kv->head_dim, first = row_range(item, r).begin / kSplit;
+  for (int part = first; part < last; ++part) {
+    const float* from = partial_row(item, part, r);
+    (part == first ? take : merge)(rows, r, from[head_dim], from[head_dim + 1], from, head_dim);
+  }
 }
 
 inline void write_partial(const AttentionItem& item, Range active, const Rows& rows) {
@@ -116,12 +127,16 @@ template <class Cache>
 inline void attend(const AttentionItem& item) {
   const int count = row_count(item), head_dim = item.kv->head_dim;
   const bool alone = item.part != kAllParts;
-  int start = alone ? item.part * kSplit : row_range(item, 0).begin / kSplit * kSplit;
+  int part = alone ? item.part : row_range(item, 0).begin / kSplit;
+  if (!alone && part < item.parts_done) part = item.parts_done;
+  int start = part * kSplit;
   const int end = alone ? start + 1 : row_range(item, count - 1).end;
   Rows rows;
   Cache cache;
-  for (int r = 0; r < count; ++r)
+  for (int r = 0; r < count; ++r) {
     cache.set_query(r, row_query(item, r), item.scale * kLog2E, head_dim);
+    if (!alone) join_parts(item, r, item.parts_done, rows);
+  }
   for (; start < end; start += kSplit) {
     const Range active = rows_of_part(item, start, rows);
     if (active.begin >= active.end) continue;
@@ -133,15 +148,9 @@ inline void attend(const AttentionItem& item) {
 }
 
 void merge_attention(const AttentionItem& item) {
-  const int head_dim = item.kv->head_dim;
   Rows rows;
   for (int r = 0; r < row_count(item); ++r) {
-    const Range seen = row_range(item, r);
-    const int first = seen.begin / kSplit;
-    for (int part = first; part * kSplit < seen.end; ++part) {
-      const float* from = partial_row(item, part, r);
-      (part == first ? take : merge)(rows, r, from[head_dim], from[head_dim + 1], from, head_dim);
-    }
+    join_parts(item, r, (row_range(item, r).end + kSplit - 1) / kSplit, rows);
     write_row(item, r, rows.values[r], rows.sum[r]);
   }
 }
