@@ -1,5 +1,6 @@
 #include "benchmarks/cases.h"
 #include "kernels/test_util.h"
+#include "kv/kv_layout.h"
 
 namespace octavo::kernels {
 namespace {
@@ -8,11 +9,12 @@ using namespace testing;
 
 constexpr int kBlockSize = 32, kHeadDim = 64, kGroup = 3;
 
-// One KV head with an f16 cache: the last `tokens` of a context.
+// One KV head: the last `tokens` of a context.
 class Attention : public Case {
  public:
-  Attention(int context, int tokens)
-      : context_(context),
+  Attention(KvType type, int context, int tokens)
+      : type_(type),
+        context_(context),
         tokens_(tokens),
         q_(random_floats(static_cast<size_t>(tokens * kGroup * kHeadDim), 3)),
         out_(q_.size()) {
@@ -20,19 +22,20 @@ class Attention : public Case {
     double seen = 0;
     for (int t = 0; t < tokens; ++t) seen += context - t;
     macs = 2.0 * kGroup * kHeadDim * seen;
-    bytes = 2.0 * 2 * kHeadDim * context;
+    bytes = static_cast<double>(layout().bytes_per_part()) / kBlockSize * 2 * context;
   }
   std::string check() override {
     run();
     const std::vector<float> fast = out_;
     compute(ref());
-    return difference(fast, out_, 1e-4f);
+    return difference(fast, out_, type_ == KvType::int8 ? 1e-3f : 1e-4f);
   }
   void run() override { compute(ops()); }
 
  private:
+  KvLayout layout() const { return {1, 1, kHeadDim, kBlockSize, type_}; }
   void fill_cache() {
-    const size_t part = size_t{2} * kBlockSize * kHeadDim;
+    const size_t part = layout().bytes_per_part();
     const int blocks = (context_ + kBlockSize - 1) / kBlockSize;
     memory_.resize(static_cast<size_t>(blocks) * 2 * part);
     layer_.base = memory_.data();
@@ -40,7 +43,7 @@ class Attention : public Case {
     layer_.v_offset = part;
     layer_.block_size = kBlockSize;
     layer_.head_dim = kHeadDim;
-    layer_.type = KvType::f16;
+    layer_.type = type_;
     for (int i = 0; i < blocks; ++i) table_.push_back(i);
     const auto keys = random_floats(static_cast<size_t>(context_ * kHeadDim), 1);
     const auto values = random_floats(keys.size(), 2);
@@ -66,6 +69,7 @@ class Attention : public Case {
     }
   }
 
+  KvType type_;
   int context_, tokens_;
   std::vector<float> q_, out_;
   std::vector<uint8_t> memory_;
@@ -76,12 +80,15 @@ class Attention : public Case {
 }  // namespace
 
 void register_attention() {
-  for (const int context : {16, 300, 1024, 4096}) {
-    register_case("attention_decode/" + std::to_string(context),
-                  [=] { return std::make_unique<Attention>(context, 1); });
-    register_case("attention_prefill/" + std::to_string(context),
-                  [=] { return std::make_unique<Attention>(context, std::min(context, 128)); });
-  }
+  for (const KvType type : {KvType::f32, KvType::f16, KvType::bf16, KvType::int8})
+    for (const int context : {16, 300, 1024, 4096}) {
+      const std::string of = "/" + std::string(name(type)) + "/" + std::to_string(context);
+      register_case("attention_decode" + of,
+                    [=] { return std::make_unique<Attention>(type, context, 1); });
+      register_case("attention_prefill" + of, [=] {
+        return std::make_unique<Attention>(type, context, std::min(context, 128));
+      });
+    }
 }
 
 }  // namespace octavo::kernels

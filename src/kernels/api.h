@@ -105,6 +105,8 @@ struct AttentionItem {
   // the same blocks for all of them, before all of their positions. first_position, partial and out
   // are not used.
   const SharedToken* shared = nullptr;
+  // What this thread will probably compute after it, or nullptr: its keys are fetched meanwhile.
+  const AttentionItem* next = nullptr;
 };
 
 constexpr int kAllParts = -1;

@@ -235,14 +235,14 @@ void StepRunner::attend(const StepOp& op, bool places) {
   const kernels::KvLayer kv = run_.kv.layer(op.layer);
   const std::vector<int>& windows = run_.config.windows;
   const int window = windows.empty() ? 0 : windows[static_cast<size_t>(op.layer)];
-  if (const int64_t shared = run_.inputs.num_shared_units(); shared > 0) {
-    team_.each(shared,
-               [&](int64_t i) { attend_shared(run_.inputs.shared_unit(i), kv, window, places); });
-    lap(StepPart::attention);
-    team_.barrier();
-    lap(StepPart::wait);
+  if (run_.inputs.num_shared_units() > 0) {
+    if (places) place(op);  // once, not for each part
+    places = false;
+    barrier_after(StepPart::rope_kv);
+    attend_shared(kv, window);
+    barrier_after(StepPart::attention);
   }
-  const auto attend_to = [&](int64_t i) { attend_unit(run_.inputs.unit(i), kv, window, places); };
+  const auto attend_to = [&](int64_t i) { attend_unit(i, kv, window, places); };
   if (!run_.inputs.is_split()) return team_.each(run_.inputs.num_units(), attend_to);
   // A thread takes parts in a row, since each fetches the keys of the next.
   team_.share(
@@ -253,13 +253,22 @@ void StepRunner::attend(const StepOp& op, bool places) {
       Team::Sharing::ranges);
 }
 
-void StepRunner::attend_unit(const StepInputs::Unit& unit, const kernels::KvLayer& kv, int window,
-                             bool places) {
+void StepRunner::attend_unit(int64_t index, const kernels::KvLayer& kv, int window, bool places) {
+  const auto item_of = [&](const StepInputs::Unit& unit) {
+    kernels::AttentionItem item = unit.work->item;
+    item.kv = &kv;
+    item.window = window;
+    item.part = unit.part;
+    return item;
+  };
+  const StepInputs::Unit unit = run_.inputs.unit(index);
   if (!unit.work) return;
-  kernels::AttentionItem item = unit.work->item;
-  item.kv = &kv;
-  item.window = window;
-  item.part = unit.part;
+  kernels::AttentionItem item = item_of(unit), next;
+  // Threads that take units one by one mostly take turns.
+  if (index + team_.size() < run_.inputs.num_units() && !run_.inputs.is_split()) {
+    next = item_of(run_.inputs.unit(index + team_.size()));
+    item.next = &next;
+  }
   const bool whole = unit.part == kernels::kAllParts;
   // The part that holds the row's own position stores it; no other reads there.
   if (places) place_heads(*unit.work, item, whole || unit.part + 1 == unit.work->parts);
@@ -267,9 +276,17 @@ void StepRunner::attend_unit(const StepInputs::Unit& unit, const kernels::KvLaye
   if (!whole && run_.inputs.was_last_part(*unit.work)) ops_.merge_attention(item);
 }
 
+void StepRunner::attend_shared(const kernels::KvLayer& kv, int window) {
+  // Neighbours read the same blocks: a thread finds them in its cache.
+  team_.share(run_.inputs.num_shared_units(), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i)
+      attend_shared_unit(run_.inputs.shared_unit(i), kv, window);
+  });
+}
+
 // The tokens' heads are copied side by side.
-void StepRunner::attend_shared(const StepInputs::SharedUnit& unit, const kernels::KvLayer& kv,
-                               int window, bool places) {
+void StepRunner::attend_shared_unit(const StepInputs::SharedUnit& unit, const kernels::KvLayer& kv,
+                                    int window) {
   std::array<kernels::SharedToken, kernels::kMaxAttentionRows> tokens;
   kernels::AttentionItem item{};
   for (int i = 0; i < unit.num_tokens; ++i) {
@@ -278,9 +295,7 @@ void StepRunner::attend_shared(const StepInputs::SharedUnit& unit, const kernels
     tokens[static_cast<size_t>(i)] = {item.first_position + of.token,
                                       run_.inputs.partial_of(unit, of)};
     const int64_t floats = int64_t{item.group} * kv.head_dim;
-    float* q = mine_.heads + i * floats;
-    std::copy_n(item.q + of.token * item.q_stride, floats, q);
-    if (places) rope(q, item.group, of.work->row + of.token);
+    std::copy_n(item.q + of.token * item.q_stride, floats, mine_.heads + i * floats);
   }
   item.kv = &kv;
   item.window = window;

@@ -58,10 +58,10 @@ class StepRunner {
   void gate_up(const StepOp& op);
   void place(const StepOp& op);
   void attend(const StepOp& op, bool places);
-  void attend_unit(const StepInputs::Unit& unit, const kernels::KvLayer& kv, int window,
-                   bool places);
-  void attend_shared(const StepInputs::SharedUnit& unit, const kernels::KvLayer& kv, int window,
-                     bool places);
+  void attend_unit(int64_t index, const kernels::KvLayer& kv, int window, bool places);
+  void attend_shared(const kernels::KvLayer& kv, int window);
+  void attend_shared_unit(const StepInputs::SharedUnit& unit, const kernels::KvLayer& kv,
+                          int window);
   void place_heads(const AttentionWork& work, kernels::AttentionItem& item, bool stores);
   void keep();
   bool stopped_at_layer_end();
@@ -72,6 +72,11 @@ class StepRunner {
   const RowBuffers& row_buffers(bool few) const { return few ? mine_.few : buffers_.many; }
   void multiply_panels(const kernels::PanelMatrix& w, const StepOp& op, float* y, int64_t y_stride);
   void rope(float* x, int heads, int64_t row) const;
+  void barrier_after(StepPart part) {
+    lap(part);
+    team_.barrier();
+    lap(StepPart::wait);
+  }
   void lap(StepPart part) {
     if (profile_) profile_->lap(part);
   }

@@ -47,11 +47,13 @@ namespace {
 
 using namespace testing;
 
-// Sequences that draw their next tokens themselves, as the engine does it.
+// Sequences that draw their next tokens themselves, as the engine does it, after positions that
+// all of them hold in the same blocks.
 class Decoding {
  public:
-  Decoding(Transformer& model, BlockPool& pool, size_t count, int room)
+  Decoding(Transformer& model, BlockPool& pool, size_t count, int shared, int room)
       : model_(model),
+        shared_(shared),
         sampler_(model.limits().vocab_size),
         logits_(count * static_cast<size_t>(model.limits().logits_stride)) {
     params_.temperature = 1;
@@ -59,9 +61,11 @@ class Decoding {
     params_.repetition_penalty = 1.1;
     tokens_.reserve(count);
     sequences_.reserve(count);
+    BlockTable prefix(pool);
+    EXPECT_TRUE(prefix.reserve(shared));
     for (size_t i = 0; i < count; ++i) {
-      tables_.emplace_back(pool);
-      tables_.back().make_room(room);
+      tables_.push_back(prefix.fork());
+      tables_.back().make_room(shared + room);
       answers_.emplace_back();
       answers_.back().reserve(static_cast<size_t>(room));
       answers_.back().push_back(TokenId{static_cast<int>(i) + 1});
@@ -73,7 +77,7 @@ class Decoding {
     tokens_.clear();
     sequences_.clear();
     for (size_t i = 0; i < tables_.size(); ++i) {
-      const auto position = static_cast<int>(answers_[i].size()) - 1;
+      const auto position = shared_ + static_cast<int>(answers_[i].size()) - 1;
       ASSERT_TRUE(tables_[i].reserve(position + 1));
       tokens_.push_back(answers_[i].back());
       sequences_.push_back({static_cast<int>(i), 1, position, tables_[i].block_ids()});
@@ -97,6 +101,7 @@ class Decoding {
   }
 
   Transformer& model_;
+  int shared_;
   Sampler sampler_;
   SamplingParams params_;
   std::vector<BlockTable> tables_;
@@ -109,17 +114,20 @@ class Decoding {
 
 TEST(SteadyState, StepsAllocateNothing) {
   for (const bool reuse : {true, false})
-    for (const size_t count : {size_t{1}, size_t{8}}) {
-      TestModel model(test_data("tiny/llama-rope3/llama-rope3-Q4_0.gguf"),
-                      {.block_size = 16, .contexts = 8, .reuse_steps = reuse});
-      const auto pool = *BlockPool::create(model.transformer().limits().num_blocks, 16);
-      const int steps = 200;  // over many blocks
-      Decoding decoding(model.transformer(), *pool, count, steps + 1);
-      decoding.step();
-      const int64_t before = allocations;
-      for (int i = 1; i < steps; ++i) decoding.step();
-      EXPECT_EQ(allocations - before, 0) << count << " sequences, reuse " << reuse;
-    }
+    for (const size_t count : {size_t{1}, size_t{8}})
+      for (const int shared : {0, 512}) {
+        TestModel model(
+            test_data("tiny/llama-rope3/llama-rope3-Q4_0.gguf"),
+            {.block_size = 16, .contexts = 8, .context_length = 1024, .reuse_steps = reuse});
+        const auto pool = *BlockPool::create(model.transformer().limits().num_blocks, 16);
+        const int steps = 200;  // over many blocks
+        Decoding decoding(model.transformer(), *pool, count, shared, steps + 1);
+        decoding.step();
+        const int64_t before = allocations;
+        for (int i = 1; i < steps; ++i) decoding.step();
+        EXPECT_EQ(allocations - before, 0)
+            << count << " sequences, " << shared << " positions shared, reuse " << reuse;
+      }
 }
 
 }  // namespace

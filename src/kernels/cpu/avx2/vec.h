@@ -15,7 +15,7 @@ constexpr int kGemmPanels = 1;  // panels that share one broadcast of an activat
 constexpr int kGemmSums = 4;    // panels x tokens of a tile: 2 halves each of 16 registers
 constexpr int kTokenTile =
     4;  // 4 tokens x 2 halves of 16-bit sums leave 8 of 16 registers for lines and floats
-constexpr int kAttentionTile = 4;  // query rows that share one load of K or V
+constexpr int kFloatTile = 4, kInt8Tile = 4;  // query rows that share one load of K or V
 // Loads of K or V that share one broadcast of a row's q or weight: with the rows, at most 8 of 16
 // registers hold sums.
 constexpr int attention_loads(int rows) { return rows > 2 ? 1 : 2; }

@@ -15,9 +15,11 @@ constexpr int kGemmPanels = 2;  // panels that share one broadcast of an activat
 constexpr int kGemmSums = 8;    // panels x tokens of a tile: 8 + 8 sums of 32 registers
 constexpr int kTokenTile =
     8;  // tokens that share one unpacked line: 8 + 8 accumulators of 32 registers
-constexpr int kAttentionTile = 8;  // query rows that share one load of K or V
-// Loads of K or V that share one broadcast of a row's q or weight: with the rows up to 16 sums of
-// 32 registers, and the 8 that hide the latency of a multiply-add.
+// Query rows that share one load of K or V, of floats and of codes: both kinds have to be widened,
+// and codes take a register more for it.
+constexpr int kFloatTile = 12, kInt8Tile = 8;
+// Loads of K or V that share one broadcast of a row's q or weight: with the rows up to 24 sums of
+// 32 registers, and at least the 8 that hide the latency of a multiply-add.
 constexpr int attention_loads(int rows) { return rows > 4 ? 2 : 4; }
 
 inline Vf vzero() { return {_mm512_setzero_ps()}; }
@@ -114,8 +116,10 @@ inline Line words_set_pair(const int16_t* p) {
   __builtin_memcpy(&pair, p, 4);
   return {_mm512_set1_epi32(pair)};
 }
+// By hand: around the intrinsic g++ 12 copies every sum, there and back.
 inline Vi add_word_products(Vi sum, Line a, Line b) {
-  return {_mm512_dpwssd_epi32(sum.v, a.v, b.v)};
+  asm("vpdpwssd %2, %1, %0" : "+v"(sum.v) : "v"(a.v), "v"(b.v));
+  return sum;
 }
 
 // Codes as Dot takes them, and how much above what they stand for. kCodeBits: bits of an unsigned

@@ -45,7 +45,7 @@ inline void score_part(const AttentionItem& item, Range active, Range columns, c
   for (int j = columns.begin; j < columns.end; j += 16 * kStrip) {
     const uint8_t* const* keys = rows.keys + j / 16;
     const int groups = columns.end - j < 16 * kStrip ? (columns.end - j) / 16 : kStrip;
-    for_tiles(active.begin, active.end, [&]<int R>(int r) {
+    for_tiles<Cache::kTile>(active.begin, active.end, [&]<int R>(int r) {
       constexpr int G = attention_loads(R);
       int g = 0;
       for (; g + G <= groups; g += G)
@@ -59,7 +59,7 @@ template <class Cache>
 inline void value_part(const AttentionItem& item, int start, Range active, const Cache& cache,
                        const float* maxima, const float* sums, Rows& rows) {
   const int head_dim = item.kv->head_dim;
-  for_tiles(active.begin, active.end, [&]<int R>(int r) {
+  for_tiles<Cache::kTile>(active.begin, active.end, [&]<int R>(int r) {
     constexpr int V = attention_loads(R);
     float values[R][kHeadStride];
     int d = 0;
@@ -127,10 +127,8 @@ template <class Cache>
 inline void attend(const AttentionItem& item) {
   const int count = row_count(item), head_dim = item.kv->head_dim;
   const bool alone = item.part != kAllParts;
-  int part = alone ? item.part : row_range(item, 0).begin / kSplit;
-  if (!alone && part < item.parts_done) part = item.parts_done;
-  int start = part * kSplit;
-  const int end = alone ? start + 1 : row_range(item, count - 1).end;
+  int start = first_part(item) * kSplit;
+  const int end = alone ? start + 1 : context_end(item);
   Rows rows;
   Cache cache;
   for (int r = 0; r < count; ++r) {

@@ -5,6 +5,7 @@
 
 template <KvType T>
 struct FloatCache {
+  static constexpr int kTile = kFloatTile;
   static constexpr int kElement = T == KvType::f32 ? 4 : 2;
 
   float q[kMaxAttentionRows][kHeadStride];  // times the factor of scores

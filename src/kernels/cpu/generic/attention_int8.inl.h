@@ -4,6 +4,7 @@
 // weights take the place of positions that a row does not see.
 
 struct Int8Cache {
+  static constexpr int kTile = kInt8Tile;
   int16_t q[kMaxAttentionRows][kHeadStride];
   float q_scale[kMaxAttentionRows];
   float q_sum[kMaxAttentionRows];                   // of q, times q_scale

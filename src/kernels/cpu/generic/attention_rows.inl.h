@@ -48,17 +48,32 @@ inline const uint8_t* key_group(const AttentionItem& item, int position, int gro
          static_cast<size_t>(position % kv.block_size / 16) * static_cast<size_t>(group_bytes);
 }
 
+// The first part that attention to the item computes.
+inline int first_part(const AttentionItem& item) {
+  if (item.part != kAllParts) return item.part;
+  const int seen = row_range(item, 0).begin / kSplit;
+  return seen > item.parts_done ? seen : item.parts_done;
+}
+
+inline int context_end(const AttentionItem& item) {
+  return row_range(item, row_count(item) - 1).end;
+}
+
 // What the values of a group are read beside, so that memory is never idle, are the keys one part
-// further, or what is there already if there are none. A few lines at a time: a burst would fill
-// the queue of misses and hold up the arithmetic behind it.
+// further, or those of the next item, or what is there already if there are none. A few lines at a
+// time: a burst would fill the queue of misses and hold up the arithmetic behind it.
 inline void find_groups(const AttentionItem& item, int start, Range columns, int group_bytes,
                         Rows& rows) {
-  const int end = row_range(item, row_count(item) - 1).end;
+  const int end = context_end(item);
+  const bool to_next = item.next && start + kSplit >= end;
+  const AttentionItem& after = to_next ? *item.next : item;
+  const int after_start = to_next ? first_part(after) * kSplit : start + kSplit;
+  const int after_end = context_end(after);
   for (int j = columns.begin; j < columns.end; j += 16) {
-    const int position = start + j;
-    rows.keys[j / 16] = key_group(item, position, group_bytes);
-    rows.ahead[j / 16] = position + kSplit < end ? key_group(item, position + kSplit, group_bytes)
-                                                 : rows.keys[j / 16];
+    rows.keys[j / 16] = key_group(item, start + j, group_bytes);
+    rows.ahead[j / 16] = after_start + j < after_end
+                             ? key_group(after, after_start + j, group_bytes)
+                             : rows.keys[j / 16];
   }
 }
 
@@ -68,7 +83,7 @@ inline void prefetch(const uint8_t* bytes, int count) {
 
 // Calls f.template operator()<R>(r) for tiles of rows that cover [r, end): as many as a tile holds,
 // then the rest in one tile of their own.
-template <int R = kAttentionTile, class F>
+template <int R, class F>
 inline void for_tiles(int r, int end, const F& f) {
   for (; r + R <= end; r += R) f.template operator()<R>(r);
   if constexpr (R > 1) for_tiles<R - 1>(r, end, f);
