@@ -27,11 +27,11 @@ struct TraceRequest {
   int prompt_tokens = 1;
   int output_tokens = 1;
   int priority = 0;
-  std::string salt;
-  std::vector<TokenId> prompt_token_ids;  // prompt_tokens of them, or none: they are not known
-  std::string prefix_group;
-  int prefix_tokens = 0;          // at most prompt_tokens
-  std::vector<int64_t> hash_ids;  // one for each kHashIdTokens of the prompt, or none
+  std::string salt = {};
+  std::vector<TokenId> prompt_token_ids = {};  // prompt_tokens of them, or none: they are not known
+  std::string prefix_group = {};
+  int prefix_tokens = 0;               // at most prompt_tokens
+  std::vector<int64_t> hash_ids = {};  // one for each kHashIdTokens of the prompt, or none
 };
 
 using Trace = std::vector<TraceRequest>;  // by arrival

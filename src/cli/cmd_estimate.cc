@@ -1,47 +1,14 @@
 #include <fmt/format.h>
 
-#include <cmath>
-
 #include "cli/commands.h"
+#include "cli/estimate_subject.h"
+#include "cli/estimate_trace.h"
 #include "cli/json_output.h"
-#include "cli/model_loading.h"
 #include "cli/table.h"
-#include "formats/hf_config.h"
 #include "kv/estimator.h"
-#include "model/kv_facts.h"
-#include "model/memory_estimate.h"
-#include "model/model_config.h"
 
 namespace octavo::cli {
 namespace {
-
-constexpr double kGiB = 1024.0 * 1024 * 1024;
-
-// What the file says. Weights and activations are known of models that this program runs.
-struct Subject {
-  KvFacts kv;
-  std::optional<int64_t> weight_bytes, activation_bytes;
-
-  std::optional<int64_t> resident_bytes(const KvEstimate& estimate) const {
-    if (!weight_bytes || !activation_bytes) return std::nullopt;
-    return *weight_bytes + *activation_bytes + estimate.total_bytes;
-  }
-};
-
-Result<Subject> read_subject(const std::string& model, int max_num_batched_tokens) {
-  if (model.ends_with(".json")) {
-    OCTAVO_TRY(const HfConfig config, read_hf_config(model));
-    return Subject{{config.model_type, kv_shape(config), config.max_position_embeddings}, {}, {}};
-  }
-  OCTAVO_TRY(const GgufFile file, open_model_file(model));
-  Subject subject;
-  OCTAVO_TRY(subject.kv, read_kv_facts(file));
-  if (const auto config = read_model_config(file)) {
-    OCTAVO_TRY(subject.weight_bytes, loaded_weight_bytes(file));
-    subject.activation_bytes = activation_bytes(*config, max_num_batched_tokens);
-  }
-  return subject;
-}
 
 Result<int64_t> sequence_length(const OptionValues& options, const KvFacts& subject) {
   if (const auto given = options.find<int64_t>("seq_len")) return *given;
@@ -50,33 +17,17 @@ Result<int64_t> sequence_length(const OptionValues& options, const KvFacts& subj
               "the file does not say how long a context is; give --seq-len");
 }
 
-// The option table allows the names of KvType and auto, which without --dtype float32 means:
-std::string type_name(const OptionValues& options) {
-  const std::string name = options.text("kv_cache_dtype");
-  return name == "auto" ? "float16" : name;
-}
-
-std::optional<int64_t> memory_bytes(const OptionValues& options) {
-  const auto gib = options.find<double>("memory");
-  return gib ? std::optional(static_cast<int64_t>(std::floor(*gib * kGiB))) : std::nullopt;
+std::optional<int64_t> resident_bytes(const EstimateSubject& subject, const KvEstimate& estimate) {
+  if (!subject.weight_bytes || !subject.activation_bytes) return std::nullopt;
+  return *subject.weight_bytes + *subject.activation_bytes + estimate.total_bytes;
 }
 
 double gib(int64_t bytes) { return static_cast<double>(bytes) / kGiB; }
 
-Json number_or_null(const std::optional<int64_t>& number) {
-  return number ? Json(*number) : Json(nullptr);
-}
-
-Json to_json(const Subject& subject, const KvEstimate& estimate, const OptionValues& options) {
-  const KvShape& shape = subject.kv.shape;
-  Json json = {{"model_type", subject.kv.family},
-               {"num_layers", shape.num_layers},
-               {"num_heads", shape.num_heads},
-               {"num_kv_heads", shape.num_kv_heads},
-               {"head_dim", shape.head_dim},
-               {"kv_cache_dtype", type_name(options)},
-               {"block_size", options.integer("block_size")},
-               {"seq_len", estimate.seq_len},
+Json to_json(const EstimateSubject& subject, const KvEstimate& estimate,
+             const OptionValues& options) {
+  Json json = model_json(subject, options);
+  json.update({{"seq_len", estimate.seq_len},
                {"batch_size", estimate.batch_size},
                {"exact_bytes", estimate.exact_bytes},
                {"exact_gib", gib(estimate.exact_bytes)},
@@ -89,7 +40,7 @@ Json to_json(const Subject& subject, const KvEstimate& estimate, const OptionVal
                {"windowed_bytes", estimate.windowed_bytes},
                {"weight_bytes", number_or_null(subject.weight_bytes)},
                {"activation_bytes", number_or_null(subject.activation_bytes)},
-               {"resident_bytes", number_or_null(subject.resident_bytes(estimate))}};
+               {"resident_bytes", number_or_null(resident_bytes(subject, estimate))}});
   if (const auto memory = memory_bytes(options)) {
     json["memory_bytes"] = *memory;
     json["sequences_that_fit"] = estimate.sequences_that_fit(*memory);
@@ -97,18 +48,7 @@ Json to_json(const Subject& subject, const KvEstimate& estimate, const OptionVal
   return json;
 }
 
-std::string describe(const KvFacts& subject, const KvEstimate& estimate,
-                     const OptionValues& options) {
-  const KvShape& shape = subject.shape;
-  return fmt::format(
-      "{}{} layers, {} query heads over {} KV heads of {}\n{} in blocks of {} tokens\n{} x {} "
-      "tokens\n\n",
-      subject.family.empty() ? "" : subject.family + ": ", shape.num_layers, shape.num_heads,
-      shape.num_kv_heads, shape.head_dim, type_name(options), options.integer("block_size"),
-      estimate.batch_size, estimate.seq_len);
-}
-
-std::string to_table(const Subject& subject, const KvEstimate& estimate,
+std::string to_table(const EstimateSubject& subject, const KvEstimate& estimate,
                      const OptionValues& options) {
   std::vector<std::vector<std::string>> rows;
   const auto add = [&](std::string_view what, int64_t bytes, std::string note = "") {
@@ -126,13 +66,15 @@ std::string to_table(const Subject& subject, const KvEstimate& estimate,
       fmt::format("{:.4g} x less", estimate.gqa_ratio()));
   if (estimate.windowed_bytes != estimate.total_bytes)
     add("within windows", estimate.windowed_bytes, "would do if layers with a window kept no more");
-  if (const auto resident = subject.resident_bytes(estimate)) {
+  if (const auto resident = resident_bytes(subject, estimate)) {
     add("weights", *subject.weight_bytes, "as they lie in memory");
     add("activations", *subject.activation_bytes,
         fmt::format("of a step of {} tokens", options.integer("max_num_batched_tokens")));
     add("all together", *resident, "KV cache, weights and activations");
   }
-  std::string out = describe(subject.kv, estimate, options) + format_table(rows, "lrrl");
+  std::string out = describe_model(subject, options) +
+                    fmt::format("{} x {} tokens\n\n", estimate.batch_size, estimate.seq_len) +
+                    format_table(rows, "lrrl");
   if (const auto memory = memory_bytes(options))
     out +=
         fmt::format("\n{} sequences of {} tokens fit in {}\n", estimate.sequences_that_fit(*memory),
@@ -144,12 +86,15 @@ std::string to_table(const Subject& subject, const KvEstimate& estimate,
 
 Result<void> run_estimate(const Invocation& invocation, Terminal& terminal) {
   const OptionValues& options = invocation.options;
-  OCTAVO_TRY(const Subject subject,
-             read_subject(invocation.positionals[0], options.integer("max_num_batched_tokens")));
+  OCTAVO_CHECK_OK(check_trace_options(options));
+  OCTAVO_TRY(
+      const EstimateSubject subject,
+      read_estimate_subject(invocation.positionals[0], options.integer("max_num_batched_tokens")));
+  if (options.is_given("trace")) return estimate_trace(subject, options, terminal);
   OCTAVO_TRY(const int64_t seq_len, sequence_length(options, subject.kv));
   OCTAVO_TRY(const KvEstimate result,
              estimate(subject.kv.shape, seq_len, options.get<int64_t>("batch_size"),
-                      *kv_type_from_name(type_name(options)), options.integer("block_size")));
+                      kv_type(options), options.integer("block_size")));
   terminal.write(options.flag("json") ? dump_line(to_json(subject, result, options), 2)
                                       : to_table(subject, result, options));
   return {};

@@ -53,7 +53,9 @@ constexpr std::array kCommands = {
                 "bytes per "
                 "element, rounded up to whole blocks. Weights are counted as they lie in memory, "
                 "activations are the buffers of one step; both are known of GGUF files that this "
-                "program runs."},
+                "program runs. Lines of a trace have prompt_tokens (or prompt_token_ids, "
+                "input_length) and output_tokens (or output_length); the memory is that of "
+                "--memory, else 90 % of what is available, less weights and activations."},
     CommandSpec{Command::perplexity, "perplexity", kPerplexityPositionals,
                 "Measures how well a model predicts a text.",
                 "Text is tokenised plainly and cut into windows of --context tokens, each scored "
@@ -345,6 +347,9 @@ constexpr std::array kOptions = {
     integer("batch_size", 1, 1e9, "1", "sequences held at once", E, kMeasure),
     above_lowest(
         real("memory", 0, 100000, "", "GiB for the KV cache: how many sequences fit", E, kMeasure)),
+    no_variable(text("trace", "FILE",
+                     "recorded requests, a JSON object per line: proposes limits that suit them", E,
+                     kMeasure)),
     integer("context", 2, kMaxInt, "512", "tokens of one window of a text", P, kMeasure),
     list(OptionKind::integer_list, "contexts", "LIST", 1, "64,128,256,512,1024",
          "context lengths to measure at", K, kMeasure),

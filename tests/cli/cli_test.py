@@ -713,6 +713,41 @@ class Estimate(Case):
         silent = self.config(num_hidden_layers=1, hidden_size=64, num_attention_heads=1)
         self.refused(2, ["--seq-len"], "estimate", silent)
 
+    def trace(self, *lines):
+        path = self.tmp / "trace.jsonl"
+        path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+        return path
+
+    def test_limits_that_suit_a_trace(self):
+        short = {"prompt_tokens": 20, "output_tokens": 10}
+        trace = self.trace(*[short] * 9, {"timestamp": 1500, "input_length": 100, "output_length": 50})
+        out = self.json("estimate", TINY, "--trace", trace, "--memory", "1")
+        self.assertEqual((10, 28, 20, 100),
+                         (out["requests"], out["input_tokens"]["mean"], out["input_tokens"]["p50"], out["input_tokens"]["max"]))
+        self.assertEqual((160, 10), (out["max_model_len"], out["covered_requests"]))
+        self.assertEqual((10, 2**30), (out["max_num_seqs"], out["kv_cache_bytes"]))
+        # Two blocks of 16 tokens each nine times and ten once: 2.8 on average.
+        block_bytes = self.json("estimate", TINY, "--seq-len", "16", "--block-size", "16")["total_bytes"]
+        few = self.json("estimate", TINY, "--trace", trace, "--block-size", "16", "--memory",
+                        f"{15 * block_bytes / 2**30:.15f}")
+        self.assertEqual((15, 5), (few["num_blocks"], few["max_num_seqs"]))
+        text = self.ok("estimate", TINY, "--trace", trace, "--memory", "1")
+        self.assertRegex(text, r"input +28 +20 ")
+        self.assertRegex(text, r"--max-model-len +160  input and output of all requests")
+        self.assertRegex(text, r"--max-num-seqs +10 ")
+
+    def test_a_trace_takes_the_memory_there_is(self):
+        out = self.json("estimate", TINY, "--trace", self.trace({"prompt_tokens": 500, "output_tokens": 1}))
+        self.assertGreater(out["kv_cache_bytes"], 0)
+        self.assertEqual((256, 0), (out["max_model_len"], out["covered_requests"]))  # the model's context
+        trace = self.trace({"prompt_tokens": 5, "output_tokens": 1})
+        self.refused(2, ["--memory"], "estimate", CONFIG, "--trace", trace)
+
+    def test_a_trace_that_is_none(self):
+        trace = self.trace({"prompt_tokens": 5, "output_tokens": 1}, {"prompt_tokens": 5})
+        self.refused(5, ["line 2", "output_tokens"], "estimate", TINY, "--trace", trace)
+        self.refused(3, ["none.jsonl"], "estimate", TINY, "--trace", self.tmp / "none.jsonl")
+
 
 class Perplexity(Case):
     def test_windows_are_used_as_they_are(self):
