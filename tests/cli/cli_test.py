@@ -729,7 +729,7 @@ class Estimate(Case):
         # Two blocks of 16 tokens each nine times and ten once: 2.8 on average.
         block_bytes = self.json("estimate", TINY, "--seq-len", "16", "--block-size", "16")["total_bytes"]
         few = self.json("estimate", TINY, "--trace", trace, "--block-size", "16", "--memory",
-                        f"{15 * block_bytes / 2**30:.15f}")
+                        f"{15.5 * block_bytes / 2**30:.12f}")
         self.assertEqual((15, 5), (few["num_blocks"], few["max_num_seqs"]))
         text = self.ok("estimate", TINY, "--trace", trace, "--memory", "1")
         self.assertRegex(text, r"input +28 +20 ")
