@@ -61,7 +61,7 @@ Result<LoadedEngine> tiny_engine(int sequences, std::string dtype = "auto") {
   options.threads = 2;
   options.max_num_seqs = sequences;
   options.max_num_batched_tokens = 8;
-  return load_engine(options);
+  return load_model(options);
 }
 
 TEST(Work, CountsTheMatricesOnce) {

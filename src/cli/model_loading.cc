@@ -38,12 +38,13 @@ Result<std::vector<TokenId>> encode_text(const Tokenizer& tokenizer, std::string
   return ids;
 }
 
-Result<LoadedEngine> load_with_progress(EngineOptions options, Terminal& terminal) {
+Result<LoadedEngine> load_with_progress(EngineOptions options, Terminal& terminal,
+                                        Result<LoadedEngine> (*load)(const EngineOptions&)) {
   OCTAVO_TRY(options.model, resolve_model(options.model));
   options.on_progress = [&](double done) {
     terminal.progress(fmt::format("Loading {:.0f} %", 100 * done));
   };
-  auto engine = load_engine(options);
+  auto engine = load(options);
   terminal.clear_progress();
   if (engine)
     for (const std::string& note : engine->notes)

@@ -20,7 +20,9 @@ Result<Tokenizer> load_tokenizer(const GgufFile& file);
 
 // Loads with progress on a terminal, and says so if only the slow path can run on this machine.
 // options.model is the model as the user wrote it.
-Result<LoadedEngine> load_with_progress(EngineOptions options, Terminal& terminal);
+Result<LoadedEngine> load_with_progress(
+    EngineOptions options, Terminal& terminal,
+    Result<LoadedEngine> (*load)(const EngineOptions&) = load_engine);
 
 // Tokenizer::encode, and a note on standard error if the vocabulary has no token for some bytes.
 Result<std::vector<TokenId>> encode_text(const Tokenizer& tokenizer, std::string_view text,

@@ -315,6 +315,9 @@ constexpr std::array kOptions = {
     flag("enable_prefix_caching",
          "do not keep K and V for later prompts that begin with the same tokens", G | C | M,
          kMemory, "on"),
+    flag("shared_prefix_attention",
+         "let each sequence read for itself the blocks that several share, for comparison",
+         G | C | M, kMemory, "on"),
     choice("prefix_cache_policy", kEvictions, "TYPE", "lru",
            "what of it goes first: the least recently or the least often used", G | C | M, kMemory),
     choice("kv_layout", kLayouts, "TYPE", "paged",
@@ -370,8 +373,8 @@ constexpr std::array kOptions = {
                         "rounds over all settings; the run with the median throughput is shown", M,
                         kMeasure)),
     text("synthetic", "SPEC",
-         "requests to make up: requests=200,prompt=64-512,output=80%:20-60+20%:300-400,rate=5,"
-         "shared=512,seed=1",
+         "requests to make up, as in requests=200,prompt=64-512,output=16-128,rate=5,shared=512; a "
+         "wrong key is answered with all there are",
          M, kMeasure),
     text("trace", "FILE",
          "requests that were recorded, a JSON object per line with arrival_s, prompt_tokens and "

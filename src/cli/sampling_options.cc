@@ -55,6 +55,7 @@ void read_memory(EngineOptions& engine, const OptionValues& options) {
   engine.gpu_memory_utilization = options.get<double>("gpu_memory_utilization");
   engine.kv_cache_memory_bytes = options.get<int64_t>("kv_cache_memory_bytes");
   engine.enable_prefix_caching = options.flag("enable_prefix_caching");
+  engine.shared_prefix_attention = options.flag("shared_prefix_attention");
   engine.prefix_cache_policy = read_enum<EvictionPolicy>(
       options, "prefix_cache_policy", {{"lru", EvictionPolicy::lru}, {"lfu", EvictionPolicy::lfu}});
 }

@@ -232,7 +232,10 @@ void EngineCore::draw_all() {
     take_all({first_job, end_job}, static_cast<int>(first));
     first_job = end_job;
   }
-  for (Active* request : only_prompt_) end(*request, FinishReason::length);
+  for (Active* request : only_prompt_) {
+    tell_prompt_done(*request);
+    end(*request, FinishReason::length);
+  }
 }
 
 // In parallel; then each is delivered, in order.
@@ -292,7 +295,10 @@ void EngineCore::commit_token(Active& request, int index, Sample sample) {
   }
   Sequence& choice = *request.choices[i];
   RequestMetrics& metrics = request.output.metrics;
-  if (!std::exchange(request.started, true)) metrics.first_token_ts = drawn_at_;
+  if (!std::exchange(request.started, true)) {
+    metrics.first_token_ts = drawn_at_;
+    tell_prompt_done(request);
+  }
   metrics.last_token_ts = drawn_at_;
   ++metrics.num_generation_tokens;
   const std::string text = choice.commit(std::move(sample));
@@ -334,8 +340,13 @@ void EngineCore::tell_prefill(const StepChunk& chunk) {
   const auto total = static_cast<int>(place.request->prompt().size());
   if (place.choice != 0 || chunk.first_position >= total || !place.request->events.on_prefill)
     return;
-  place.request->events.on_prefill(
-      std::min(chunk.first_position + static_cast<int>(chunk.tokens.size()), total), total);
+  const int done = chunk.first_position + static_cast<int>(chunk.tokens.size());
+  if (done < total) place.request->events.on_prefill(done, total);
+}
+
+void EngineCore::tell_prompt_done(const Active& request) {
+  const auto total = static_cast<int>(request.prompt().size());
+  if (request.events.on_prefill) request.events.on_prefill(total, total);
 }
 
 // Between steps: their blocks go back first, then they are told.

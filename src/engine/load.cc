@@ -57,6 +57,7 @@ Result<TransformerOptions> transformer_options(const EngineOptions& options) {
   out.block_size = options.block_size;
   out.max_num_batched_tokens = options.max_num_batched_tokens;
   out.reuse_steps = !options.enforce_eager;
+  out.shared_prefix_attention = options.shared_prefix_attention;
   return out;
 }
 
@@ -138,7 +139,7 @@ EngineCoreOptions core_options(const EngineOptions& options, const LoadedEngine&
 
 }  // namespace
 
-Result<LoadedEngine> load_engine(const EngineOptions& options) {
+Result<LoadedEngine> load_model(const EngineOptions& options) {
   LoadedEngine engine;
   OCTAVO_TRY(const kernels::Ops* ops, kernels::select_isa_from_environment());
   OCTAVO_TRY(const int threads, thread_count(options.threads));
@@ -164,9 +165,14 @@ Result<LoadedEngine> load_engine(const EngineOptions& options) {
   if (packs)
     engine.pack_job = engine.pack ? PackJob::check(packs, *engine.pack)
                                   : PackJob::write(packs, std::move(tensors));
-  OCTAVO_TRY(engine.engine, make_engine(engine, options));
   engine.isa = ops->isa;
   note_threads(engine, options.threads, threads);
+  return engine;
+}
+
+Result<LoadedEngine> load_engine(const EngineOptions& options) {
+  OCTAVO_TRY(LoadedEngine engine, load_model(options));
+  OCTAVO_TRY(engine.engine, make_engine(engine, options));
   return engine;
 }
 

@@ -31,10 +31,14 @@ struct LoadedEngine {
   std::unique_ptr<Transformer> model;
   std::unique_ptr<PackJob> pack_job;  // nullptr: nothing to check or write
   int max_model_len = 0;
-  std::unique_ptr<Engine> engine;
+  std::unique_ptr<Engine> engine;  // nullptr after load_model()
   std::string_view isa;
   std::vector<std::string> notes;  // what the user should know, though it is no error
 };
+
+// All but the engine itself, for measurements that drive the model; max_num_seqs may be more than
+// one step has tokens.
+Result<LoadedEngine> load_model(const EngineOptions& options);
 
 Result<LoadedEngine> load_engine(const EngineOptions& options);
 

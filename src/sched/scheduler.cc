@@ -396,8 +396,8 @@ void Scheduler::finish_chunk(Sequence& s) {
 
 void Scheduler::remember_blocks(Sequence& s, int num_computed) {
   if (caches_prefixes())
-    tree_.insert(s.given.key, std::span(s.tokens).first(static_cast<size_t>(num_computed)),
-                 s.table, false);
+    tree_.insert(s.given.key, std::span(s.tokens).first(static_cast<size_t>(num_computed)), s.table,
+                 false);
 }
 
 void Scheduler::append(Sequence& s, std::span<const TokenId> tokens) {
