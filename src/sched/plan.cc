@@ -16,9 +16,13 @@ double usable_share(const StepTimeModel& model) {
   return std::clamp(1 - model.relative_error(), 0.8, 0.95);
 }
 
+bool is_overdue(const WaitingView& w, const StepBudget& budget, double now_s) {
+  return budget.max_waiting_s > 0 && now_s - w.arrival_s > budget.max_waiting_s;
+}
+
 // Smaller goes first.
 auto waiting_order(const WaitingView& w, const StepBudget& budget, double now_s) {
-  const bool overdue = budget.max_waiting_s > 0 && now_s - w.arrival_s > budget.max_waiting_s;
+  const bool overdue = is_overdue(w, budget, now_s);
   double rank = 0;
   if (budget.policy == SchedulingPolicy::priority)
     rank = w.priority;
@@ -144,7 +148,7 @@ class Planner {
     });
     for (const WaitingView& w : order_) {
       if (!has_room()) return;
-      if (is_being_computed(w)) continue;
+      if (!is_overdue(w, budget_, now_s_) && is_being_computed(w)) continue;
       if (!try_admit(w)) return;
     }
     plan_.wants_more = has_room();

@@ -106,7 +106,7 @@ struct StepPlan {
 // - Nobody is admitted in a step that preempts, nor without blocks for all of its tokens beside
 //   what running prompts still need and one more block for each running sequence.
 // - A sequence whose next block is being computed in this very step waits for it: the prefix cache
-//   will have it.
+//   will have it. Others may pass it meanwhile, until it has waited too long.
 //
 // `reuse` lends its memory. REQUIRES: max_num_batched_tokens >= max_num_seqs >= running.size().
 StepPlan plan(const SchedulerView& view, const StepBudget& budget, double now_s,

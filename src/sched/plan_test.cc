@@ -136,6 +136,11 @@ TEST(Plan, WhatIsBeingComputedIsWaitedFor) {
   third.block_hashes = b;
   const StepPlan p = plan_of({}, {first, second, third}, budget(200));
   EXPECT_EQ(ids(p.admitted), (std::vector<int64_t>{1, 3}));  // the second's first block comes
+  // But nobody lets others pass for ever.
+  StepBudget bounded = budget(200);
+  bounded.max_waiting_s = 10;
+  EXPECT_EQ(ids(plan_of({}, {first, second, third}, bounded, 1000, 11).admitted),
+            (std::vector<int64_t>{1, 2, 3}));
 }
 
 TEST(Plan, Policies) {

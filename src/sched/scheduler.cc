@@ -153,10 +153,14 @@ const Step& Scheduler::begin_step(double now_s) {
   step_.copies.clear();
   step_.admitted.clear();
   step_.preempted.clear();
-  make_plan(now_s);
+  // Blocks that a preempted one shared with the first need no copy any more, which a plan cannot
+  // foresee: if all it does is to preempt, the next one does more.
+  do {
+    make_plan(now_s);
+    for (const SeqId id : plan_.preempted) preempt(at(id));
+  } while (plan_.empty() && !plan_.preempted.empty());
   step_.work = plan_.work;
   step_.num_chunks = step_.num_padding = 0;
-  for (const SeqId id : plan_.preempted) preempt(at(id));
   // All of them before any block is taken, so that none of what they found is evicted.
   for (const PlannedChunk& chunk : plan_.admitted) admit(at(chunk.id));
   for (const PlannedChunk& chunk : plan_.running) add_chunk(at(chunk.id), chunk.num_tokens);
@@ -169,13 +173,16 @@ void Scheduler::make_plan(double now_s) {
   const StepBudget step_budget = budget();
   size_t count =
       options_.policy == SchedulingPolicy::longest_prefix_match ? kMatchCandidates : kCandidates;
+  // Of very many that all wait for one block it is enough to have asked some.
+  const size_t most = kMatchCandidates + 2 * static_cast<size_t>(options_.max_num_seqs);
   for (;; count *= 4) {
     view_waiting(count, now_s);
+    num_candidates_ += std::ssize(waiting_view_);
     const SchedulerView view{running_view_,
                              waiting_view_,
                              {pool_->block_size(), pool_->num_free(), pool_->num_cached()}};
     plan_ = plan(view, step_budget, now_s, std::move(plan_));
-    if (!plan_.wants_more || waiting_view_.size() >= by_rank_.size()) return;
+    if (!plan_.wants_more || waiting_view_.size() >= by_rank_.size() || count >= most) return;
   }
 }
 
@@ -244,7 +251,7 @@ void Scheduler::view_waiting(size_t count, double now_s) {
   size_t left = count;
   for (auto it = by_rank_.begin(); it != by_rank_.end() && left > 0; ++it, --left)
     waiting_view_.push_back(view_of(**it));
-  if (options_.policy == SchedulingPolicy::fcfs || left > 0) return;
+  if (left > 0) return;
   for (auto it = by_arrival_.begin(); it != by_arrival_.end() && left < count; ++it, ++left) {
     if (now_s - (*it)->given.arrival_s <= options_.max_waiting_s) return;
     const auto same = [&](const WaitingView& w) { return w.id == (*it)->id; };
@@ -502,6 +509,7 @@ SchedulerStats Scheduler::stats() const {
                        .num_preemptions = num_preemptions_,
                        .num_steps = num_steps_,
                        .recomputed_tokens = recomputed_tokens_,
+                       .num_candidates = num_candidates_,
                        .num_blocks = pool_->num_blocks(),
                        .num_free_blocks = pool_->num_free(),
                        .num_cached_blocks = pool_->num_cached()};

@@ -100,6 +100,7 @@ struct SchedulerStats {
   int64_t num_preemptions = 0;
   int64_t num_steps = 0;
   int64_t recomputed_tokens = 0;  // computed again after a preemption
+  int64_t num_candidates = 0;     // looked at by all plans, of those who waited
   int num_blocks = 0, num_free_blocks = 0, num_cached_blocks = 0;
   int64_t reserved_tokens = 0;  // positions in blocks that running sequences hold
   int64_t stored_tokens = 0;    // of these with K and V in them
@@ -244,7 +245,7 @@ class Scheduler {
   StepPlan plan_;
   std::vector<RunningView> running_view_;
   std::vector<WaitingView> waiting_view_;
-  int64_t num_preemptions_ = 0, num_steps_ = 0, recomputed_tokens_ = 0;
+  int64_t num_preemptions_ = 0, num_steps_ = 0, recomputed_tokens_ = 0, num_candidates_ = 0;
 };
 
 }  // namespace octavo

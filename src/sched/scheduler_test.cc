@@ -222,6 +222,24 @@ TEST(Scheduler, ForksShareThePromptAndFinishEachForItself) {
   rig.run_to_end();
 }
 
+// The fork has no block of its own to give; without it the first needs no copy.
+TEST(Scheduler, AStepThatPreemptsGoesOnToo) {
+  for (const bool caches : {false, true}) {
+    Rig rig({.max_num_seqs = 2, .enable_prefix_caching = caches}, 3);
+    const SeqId first = rig.add(tokens(40), 6);
+    ASSERT_TRUE(rig.scheduler->begin_step(1).chunks[0].completes);
+    const SeqId child = rig.scheduler->fork(first);
+    rig.left[first] = rig.left[child] = 5;
+    const TokenId drawn{300};
+    rig.scheduler->commit(std::vector<StepOutcome>{{first, {&drawn, 1}, false},
+                                                   {child, {&drawn, 1}, false}},
+                          0.01);
+    EXPECT_EQ(rig.step(), (std::map<SeqId, int>{{first, 1}}));
+    EXPECT_EQ(rig.scheduler->stats().num_preemptions, 1);
+    rig.run_to_end();
+  }
+}
+
 TEST(Scheduler, PinnedPrefixesStay) {
   Rig rig({.max_model_len = 96}, 10);
   rig.add(tokens(33), 1);
