@@ -6,34 +6,10 @@
 #include <mutex>
 #include <thread>
 
+#include "bench/step_recorder.h"
+
 namespace octavo {
 namespace {
-
-// Snapshots of the block map are thinned out when there are twice as many as wanted, so that those
-// that are left lie evenly over the run, however long it becomes.
-class BlockMapRecorder {
- public:
-  explicit BlockMapRecorder(int wanted) : wanted_(static_cast<size_t>(wanted)) {}
-
-  void take(double time_s, const Scheduler& scheduler, std::vector<BlockMapRow>& rows) {
-    if (wanted_ == 0 || step_++ % every_ != 0) return;
-    scheduler.map_blocks(uses_);
-    BlockMapRow row{time_s, {}};
-    for (const BlockUse& use : uses_)
-      row.blocks.push_back({static_cast<int32_t>(use.owner),
-                            100 * use.filled_tokens / scheduler.pool().block_size()});
-    rows.push_back(std::move(row));
-    if (rows.size() < 2 * wanted_) return;
-    for (size_t i = 0; i < wanted_; ++i) rows[i] = std::move(rows[2 * i]);
-    rows.resize(wanted_);
-    every_ *= 2;
-  }
-
- private:
-  size_t wanted_;
-  int64_t step_ = 0, every_ = 1;
-  std::vector<BlockUse> uses_;
-};
 
 class Runner {
  public:
@@ -44,21 +20,10 @@ class Runner {
   }
 
   void record_step(const StepReport& report) {
-    const SchedulerStats stats = report.scheduler->stats();
-    const StepWork& work = report.step->work;
-    StepSample sample;
+    StepSample sample = sample_step(*report.step, *report.scheduler);
     sample.step_s = report.plan_s + report.forward_s + report.draw_s + report.commit_s;
     sample.time_s = now() - sample.step_s;
     sample.scheduling_s = report.plan_s + report.commit_s;
-    sample.running = report.step->num_chunks - report.step->num_padding;
-    sample.waiting = stats.num_waiting;
-    sample.prefill_tokens = work.prefill_tokens;
-    sample.decode_tokens = work.num_seqs - report.step->num_padding;
-    sample.padding_tokens = report.step->num_padding;
-    sample.blocks_free = stats.num_free_blocks;
-    sample.blocks_cached = stats.num_cached_blocks;
-    sample.blocks_held = stats.num_blocks - stats.num_free_blocks - stats.num_cached_blocks;
-    sample.waste_tokens = stats.reserved_tokens - stats.stored_tokens;
     result_.steps.push_back(sample);
     block_map_.take(sample.time_s, *report.scheduler, result_.block_map);
   }
@@ -154,7 +119,10 @@ Result<RunResult> run_workload(const LoadedEngine& loaded, const EngineOptions& 
   Runner runner(workload, options);
   EngineOptions recorded = engine_options;
   recorded.max_queue_len = std::max(recorded.max_queue_len, static_cast<int>(workload.size()));
-  recorded.on_step = [&](const StepReport& report) { runner.record_step(report); };
+  recorded.on_step = [&](const StepReport& report) {
+    runner.record_step(report);
+    if (engine_options.on_step) engine_options.on_step(report);
+  };
   OCTAVO_TRY(const std::unique_ptr<Engine> engine, make_engine(loaded, recorded));
   return runner.run(*engine);
 }

@@ -243,20 +243,22 @@ bool Scheduler::is_tight() const {
   return needed > int64_t{pool_->num_free()} + pool_->num_cached();
 }
 
-// The first ones by rank, and those that waited too long.
+// Those that waited too long, as they came; if that is not enough, the first ones by rank.
 void Scheduler::view_waiting(size_t count, double now_s) {
   waiting_view_.clear();
   if (options_.mode == SchedulingMode::static_batch && !running_.empty()) return;
   if (std::cmp_greater_equal(running_.size(), options_.max_num_seqs)) return;
-  size_t left = count;
-  for (auto it = by_rank_.begin(); it != by_rank_.end() && left > 0; ++it, --left)
-    waiting_view_.push_back(view_of(**it));
-  if (left > 0) return;
-  for (auto it = by_arrival_.begin(); it != by_arrival_.end() && left < count; ++it, ++left) {
-    if (now_s - (*it)->given.arrival_s <= options_.max_waiting_s) return;
-    const auto same = [&](const WaitingView& w) { return w.id == (*it)->id; };
-    if (std::none_of(waiting_view_.begin(), waiting_view_.end(), same))
-      waiting_view_.push_back(view_of(**it));
+  const auto is_overdue = [&](const Sequence* s) {
+    return options_.max_waiting_s > 0 && now_s - s->given.arrival_s > options_.max_waiting_s;
+  };
+  for (const Sequence* s : by_arrival_) {
+    if (!is_overdue(s)) break;
+    if (waiting_view_.size() == count) return;
+    waiting_view_.push_back(view_of(*s));
+  }
+  for (const Sequence* s : by_rank_) {
+    if (count-- == 0) return;
+    if (!is_overdue(s)) waiting_view_.push_back(view_of(*s));
   }
 }
 
@@ -440,7 +442,11 @@ void Scheduler::end_static_batch() {
 }
 
 void Scheduler::abandon_step() {
-  for (const StepChunk& chunk : step_.chunks) at(chunk.id).planned = 0;
+  for (const StepChunk& chunk : step_.chunks) {
+    Sequence& s = at(chunk.id);
+    s.planned = 0;
+    (void)s.table.truncate(s.num_computed);  // the next chunk may be shorter
+  }
   step_.chunks.clear();
 }
 

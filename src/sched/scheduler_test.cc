@@ -259,6 +259,24 @@ TEST(Scheduler, PinnedPrefixesStay) {
   EXPECT_EQ(too_much.error().code, ErrorCode::resource_exhausted);
 }
 
+// Also if the next chunk is shorter than the one that came to nothing.
+TEST(Scheduler, AnAbandonedStepIsDoneAgain) {
+  Rig rig({.max_num_batched_tokens = 300});
+  const SeqId a = rig.add(tokens(250), 2);
+  EXPECT_EQ(rig.scheduler->begin_step(1).chunks[0].tokens.size(), 250u);
+  rig.scheduler->abandon_step();
+  EXPECT_TRUE(rig.scheduler->check());
+  rig.scheduler->remove(a);
+  const SeqId b = rig.add(tokens(250, 1000), 2), c = rig.add(tokens(200, 2000), 2);
+  rig.scheduler->begin_step(2);
+  rig.scheduler->abandon_step();
+  EXPECT_EQ(rig.step(), (std::map<SeqId, int>{{b, 250}, {c, 50}}));
+  EXPECT_EQ(rig.scheduler->begin_step(3).chunks.size(), 2u);
+  rig.scheduler->abandon_step();
+  rig.add(tokens(10), 1);
+  rig.run_to_end();
+}
+
 TEST(Scheduler, RemovingWhatIsUnknownOrGoneDoesNothing) {
   Rig rig;
   const SeqId id = rig.add(tokens(40), 5);

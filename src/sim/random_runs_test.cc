@@ -21,7 +21,7 @@ constexpr int64_t kSteps = 1'000'000;
 constexpr int64_t kSteps = 40'000;
 #endif
 constexpr int kBlock = 16;
-constexpr int kLongestRun = 100'000;  // steps; far more than any of these takes
+constexpr int kLongestRun = 2'000'000;  // steps; more than any of these takes
 
 class Draw {
  public:
