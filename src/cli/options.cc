@@ -96,6 +96,15 @@ constexpr std::array kCommands = {
         "measured in the same run, on the same threads: reading memory, multiplying 8-bit numbers "
         "and floats. Combinations that do not fit the model's context or the memory are left out, "
         "and named."},
+    CommandSpec{Command::simulate,
+                "simulate",
+                {},
+                "Tries scheduling policies and limits on requests, in simulated time.",
+                "The scheduler, the KV pool and the prefix tree are the engine's own; only the "
+                "model is replaced by how long it would take. A step takes what --step-cost says, "
+                "or what --calibrate finds out of a model in a few seconds. Figures are those of "
+                "the benchmarks. Of each answer only the length is known, and no prompt contains "
+                "one."},
     CommandSpec{Command::help_markdown, "help-markdown", {}, "Prints docs/flags.md.", "", true},
 };
 
@@ -103,7 +112,7 @@ constexpr uint32_t G = bit(Command::generate), C = bit(Command::chat), T = bit(C
                    I = bit(Command::inspect), E = bit(Command::estimate),
                    P = bit(Command::perplexity), K = bit(Command::bench_compare),
                    L = bit(Command::bench_latency), U = bit(Command::bench_throughput),
-                   B = K | L | U, M = K | U;
+                   S = bit(Command::simulate), B = K | L | U | S, M = K | U | S;
 
 constexpr double kMaxInt = std::numeric_limits<int32_t>::max();
 constexpr double kMaxBytes = 1e15;
@@ -370,8 +379,8 @@ constexpr std::array kOptions = {
             "of these, so many first tokens lie in the same blocks for all sequences", L, kMeasure),
     integer("repeat", 1, 100, "3", "passes of which the median is reported", L, kMeasure),
     no_variable(integer("repeat", 1, 100, "1",
-                        "rounds over all settings; the run with the median throughput is shown", M,
-                        kMeasure)),
+                        "rounds over all settings; the run with the median throughput is shown",
+                        K | U, kMeasure)),
     text("synthetic", "SPEC",
          "requests to make up, as in requests=200,prompt=64-512,output=16-128,rate=5,shared=512; a "
          "wrong key is answered with all there are",
@@ -386,6 +395,15 @@ constexpr std::array kOptions = {
     above_lowest(real("cost_per_hour", 0, kMaxDouble, "",
                       "of the machine, in any currency: adds the cost per million tokens", M,
                       kMeasure)),
+    no_variable(text("step_cost", "LIST",
+                     "how long a step takes, in ms, as five numbers: for itself, and for each "
+                     "prefill token, KV token read, sequence that generates, and pair of a prefill "
+                     "token and a position that it sees; 5,0.3,0.0005,0.4,0.00001",
+                     S, kMeasure)),
+    no_variable(text("calibrate", "MODEL", "take the cost of a step from this model", S, kMeasure)),
+    shown_default(integer("num_blocks", 1, 1 << 24, "", "blocks of the KV cache", S, kMeasure),
+                  "the model's, else what --max-num-seqs of the longest need"),
+    no_variable(flag("compare_policies", "one run for each scheduling policy", S, kMeasure)),
     no_variable(text("output", "FILE", "keep the result as JSON", M, kShown)),
     no_variable(shown_default(text("html", "FILE", "a page of plots; none: no page", M, kShown),
                               "octavo-bench-WHAT.html; of throughput: none")),

@@ -20,6 +20,7 @@ enum class Command : uint8_t {
   bench_compare,
   bench_latency,
   bench_throughput,
+  simulate,
   help_markdown
 };
 

@@ -27,6 +27,8 @@ Result<void> dispatch(const Invocation& invocation, Terminal& terminal) {
       return run_bench_throughput(invocation, terminal);
     case Command::bench_latency:
       return run_bench_latency(invocation, terminal);
+    case Command::simulate:
+      return run_simulate(invocation, terminal);
     case Command::help_markdown:
       break;
   }

@@ -46,4 +46,7 @@ struct EngineOptions {
   std::function<void(const StepReport&)> on_step = {};  // for measurements; on the engine's thread
 };
 
+// What of them is the scheduler's.
+SchedulerOptions scheduler_options(const EngineOptions& options);
+
 }  // namespace octavo

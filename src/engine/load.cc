@@ -115,19 +115,8 @@ std::shared_ptr<const PackCache> open_pack(LoadedEngine& engine, const std::stri
 
 EngineCoreOptions core_options(const EngineOptions& options, const LoadedEngine& engine) {
   EngineCoreOptions out;
-  out.scheduler = {.max_num_seqs = options.max_num_seqs,
-                   .max_num_batched_tokens = options.max_num_batched_tokens,
-                   .long_prefill_token_threshold = options.long_prefill_token_threshold,
-                   .policy = options.scheduling_policy,
-                   .mode = options.scheduling_mode,
-                   .pad_finished = options.pad_finished,
-                   .kv_layout = options.kv_layout,
-                   .max_model_len = engine.max_model_len,
-                   .enable_prefix_caching = options.enable_prefix_caching,
-                   .prefix_cache_policy = options.prefix_cache_policy,
-                   .keep_kv = options.kv_cache,
-                   .max_waiting_s = options.max_waiting_s,
-                   .max_inter_token_s = options.max_inter_token_ms / 1000};
+  out.scheduler = scheduler_options(options);
+  out.scheduler.max_model_len = engine.max_model_len;
   out.pool = engine.pool.get();
   out.on_step = options.on_step;
   if (engine.pack_job)

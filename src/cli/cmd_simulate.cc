@@ -1,0 +1,131 @@
+#include <fmt/format.h>
+
+#include <array>
+#include <charconv>
+#include <cmath>
+
+#include "bench/simulation.h"
+#include "bench/synthetic_spec.h"
+#include "bench/trace.h"
+#include "cli/bench_output.h"
+#include "cli/commands.h"
+#include "cli/model_loading.h"
+#include "cli/sampling_options.h"
+
+namespace octavo::cli {
+namespace {
+
+struct NamedPolicy {
+  std::string_view name;
+  SchedulingPolicy policy;
+};
+constexpr std::array kAllPolicies = {
+    NamedPolicy{"fcfs", SchedulingPolicy::fcfs},
+    NamedPolicy{"priority", SchedulingPolicy::priority},
+    NamedPolicy{"shortest-prefill-first", SchedulingPolicy::shortest_prefill_first},
+    NamedPolicy{"longest-prefix-match", SchedulingPolicy::longest_prefix_match}};
+
+// Five numbers in ms.
+Result<StepCost> parse_step_cost(const std::string& text) {
+  std::array<double, 5> ms{};
+  const char* at = text.data();
+  const char* const end = at + text.size();
+  for (size_t i = 0; i < ms.size(); ++i) {
+    const auto [next, error] = std::from_chars(at, end, ms[i]);
+    const bool is_last = i + 1 == ms.size();
+    const bool goes_on = is_last ? next == end : next != end && *next == ',';
+    if (error != std::errc() || !goes_on || !std::isfinite(ms[i]) || ms[i] < 0 || ms[i] > 1e9)
+      return fail(ErrorCode::invalid_argument,
+                  fmt::format("--step-cost is '{}'; it takes five numbers from 0 to 1e9, separated "
+                              "by commas",
+                              text));
+    at = next + 1;
+  }
+  if (ms[0] == 0)
+    return fail(
+        ErrorCode::invalid_argument,
+        "--step-cost: the first number, the time of a step for itself, must be more than 0");
+  return StepCost{ms[0] / 1e3, ms[1] / 1e3, ms[2] / 1e3, ms[3] / 1e3, ms[4] / 1e3};
+}
+
+Result<void> check_flags(const OptionValues& options) {
+  OCTAVO_CHECK_OK(check_engine_flags(options));
+  for (const auto& [one, other] :
+       {std::pair("synthetic", "trace"), std::pair("step_cost", "calibrate")})
+    if (options.is_given(one) == options.is_given(other))
+      return fail(
+          ErrorCode::invalid_argument,
+          fmt::format("simulate needs exactly one of {} and {}", flag_of(one), flag_of(other)));
+  return {};
+}
+
+Result<Workload> read_workload(const OptionValues& options) {
+  if (options.is_given("synthetic")) {
+    OCTAVO_TRY(const SyntheticSpec spec, parse_synthetic(options.text("synthetic")));
+    return make_workload(spec, TokenRange());
+  }
+  OCTAVO_TRY(const Trace trace, read_trace(options.text("trace")));
+  return make_workload(trace, 0, TokenRange());
+}
+
+// Fills in what a model says: the cost of a step, how long sequences may be, the blocks.
+Result<void> calibrate_with(const OptionValues& options, Terminal& terminal,
+                            SimulationOptions& simulation) {
+  EngineOptions engine = read_engine_options(options);
+  engine.model = options.text("calibrate");
+  OCTAVO_TRY(const LoadedEngine loaded, load_with_progress(engine, terminal));
+  terminal.progress("Calibrating");
+  OCTAVO_TRY(simulation.cost, calibrate(loaded, engine));
+  terminal.clear_progress();
+  simulation.scheduler.max_model_len = loaded.max_model_len;
+  simulation.num_blocks = loaded.model->limits().num_blocks;
+  return {};
+}
+
+std::string cost_text(const StepCost& cost) {
+  return fmt::format("{:.4g},{:.4g},{:.4g},{:.4g},{:.4g}", cost.step * 1e3,
+                     cost.prefill_token * 1e3, cost.kv_token * 1e3, cost.sequence * 1e3,
+                     cost.prefill_pair * 1e3);
+}
+
+Result<SimulationOptions> read_options(const OptionValues& options, Terminal& terminal) {
+  SimulationOptions simulation;
+  simulation.scheduler = scheduler_options(read_engine_options(options));
+  simulation.block_size = options.integer("block_size");
+  if (const auto most = options.find<int64_t>("max_concurrency"))
+    simulation.max_concurrency = static_cast<int>(*most);
+  if (options.is_given("calibrate"))
+    OCTAVO_CHECK_OK(calibrate_with(options, terminal, simulation));
+  else {
+    OCTAVO_TRY(simulation.cost, parse_step_cost(options.text("step_cost")));
+  }
+  if (const auto blocks = options.find<int64_t>("num_blocks"))
+    simulation.num_blocks = static_cast<int>(*blocks);
+  return simulation;
+}
+
+}  // namespace
+
+Result<void> run_simulate(const Invocation& invocation, Terminal& terminal) {
+  const OptionValues& options = invocation.options;
+  OCTAVO_CHECK_OK(check_flags(options));
+  OCTAVO_TRY(const Workload workload, read_workload(options));
+  OCTAVO_TRY(SimulationOptions simulation, read_options(options, terminal));
+  BenchResult result{
+      .title = "Simulated", .model = options.text("calibrate"), .machine = {}, .command = {}};
+  result.settings["step_cost"] = cost_text(simulation.cost);
+  for (const NamedPolicy& each : kAllPolicies) {
+    if (!options.flag("compare_policies") && each.policy != simulation.scheduler.policy) continue;
+    SimulationOptions run = simulation;
+    run.name = std::string(each.name);
+    run.scheduler.policy = each.policy;
+    run.block_map_rows = options.is_given("html") ? 200 : 0;
+    OCTAVO_TRY(RunResult one, simulate(workload, run));
+    result.runs.push_back(std::move(one));
+  }
+  result.notes.push_back(
+      fmt::format("Simulated: a step takes {} ms (--step-cost).", result.settings["step_cost"]));
+  return show_result(std::move(result), invocation, terminal);
+}
+
+}  // namespace octavo::cli
