@@ -95,7 +95,7 @@ Result<RunResult> simulate(const Workload& workload, const SimulationOptions& op
 
 // Prompts and answers of many lengths that come one after the other, so that every kind of step is
 // seen: prompts alone, answers alone in all numbers at once, and both.
-Result<StepCost> calibrate(const LoadedEngine& loaded, const EngineOptions& engine_options) {
+Result<StepCostFormula> calibrate(const LoadedEngine& loaded, const EngineOptions& engine_options) {
   const int longest = std::min(loaded.max_model_len, 1024);
   SyntheticSpec spec;
   spec.num_requests = std::clamp(engine_options.max_num_seqs, 8, 32);
@@ -114,7 +114,7 @@ Result<StepCost> calibrate(const LoadedEngine& loaded, const EngineOptions& engi
     model.observe(report.step->work, seconds);
   };
   OCTAVO_CHECK_OK(run_workload(loaded, options, workload, {.name = "calibration"}));
-  return StepCost::of(model);
+  return StepCostFormula::of(model);
 }
 
 }  // namespace octavo

@@ -12,11 +12,11 @@
 namespace octavo {
 
 struct SimulationOptions {
-  std::string name;            // of the run
-  SchedulerOptions scheduler;  // max_model_len 0: that of the longest request
-  int num_blocks = 0;          // 0: enough for max_num_seqs sequences of max_model_len
+  std::string name = {};            // of the run
+  SchedulerOptions scheduler = {};  // max_model_len 0: that of the longest request
+  int num_blocks = 0;               // 0: enough for max_num_seqs sequences of max_model_len
   int block_size = 32;
-  StepCost cost;
+  StepCostFormula cost = {};
   int max_concurrency = 0;  // as in RunnerOptions
   int block_map_rows = 0;
 };
@@ -27,6 +27,6 @@ Result<RunResult> simulate(const Workload& workload, const SimulationOptions& op
 
 // How long a model's steps take: fitted while a fresh engine with these options serves a small
 // workload of prompts and answers, for a few seconds. REQUIRES: as make_engine.
-Result<StepCost> calibrate(const LoadedEngine& loaded, const EngineOptions& engine_options);
+Result<StepCostFormula> calibrate(const LoadedEngine& loaded, const EngineOptions& engine_options);
 
 }  // namespace octavo

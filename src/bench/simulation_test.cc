@@ -14,7 +14,7 @@
 namespace octavo {
 namespace {
 
-constexpr StepCost kCost{0.004, 3e-4, 2e-6, 8e-4, 1e-7};
+constexpr StepCostFormula kCost{0.004, 3e-4, 2e-6, 8e-4, 1e-7};
 
 // Says capitals, of which no prompt is made; every token changes what comes after.
 void say_capitals(const std::vector<TokenId>& history, std::span<float> row) {
@@ -34,7 +34,7 @@ class TimedStub : public testing::StubModel {
     StepWork work;
     for (const BatchSequence& s : batch.sequences) {
       const int last_row = s.first_row + s.num_tokens - 1;
-      const bool completes = std::ranges::count(batch.logits_rows, last_row) > 0;
+      const bool completes = std::ranges::count(*batch.logits_rows, last_row) > 0;
       if (s.num_tokens == 1 && completes)
         work.add_decode(s.first_position);
       else
@@ -143,6 +143,7 @@ TEST(Simulation, DoesWhatTheEngineDoes) {
       {"static, skipping", kApart, {.mode = SchedulingMode::static_batch, .pad_finished = false}},
       {"contiguous", kApart, {.kv_layout = KvCacheLayout::contiguous}},
   };
+  int64_t preemptions = 0, cached = 0;
   for (const Setting& setting : settings) {
     SCOPED_TRACE(setting.name);
     SchedulerOptions scheduler = setting.scheduler;
@@ -160,7 +161,13 @@ TEST(Simulation, DoesWhatTheEngineDoes) {
     EXPECT_EQ(simulated->requests, real.result.requests);
     EXPECT_EQ(simulated->steps, real.result.steps);
     EXPECT_EQ(figures_of(*simulated).completed, 60);
+    for (const RequestRecord& record : simulated->requests) {
+      preemptions += record.preemptions;
+      cached += record.cached_tokens;
+    }
   }
+  EXPECT_GT(preemptions, 10);
+  EXPECT_GT(cached, 1000);
 }
 
 TEST(Simulation, SizesItselfByTheWorkload) {

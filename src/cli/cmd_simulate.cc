@@ -26,7 +26,7 @@ constexpr std::array kAllPolicies = {
     NamedPolicy{"longest-prefix-match", SchedulingPolicy::longest_prefix_match}};
 
 // Five numbers in ms.
-Result<StepCost> parse_step_cost(const std::string& text) {
+Result<StepCostFormula> parse_step_cost(const std::string& text) {
   std::array<double, 5> ms{};
   const char* at = text.data();
   const char* const end = at + text.size();
@@ -45,7 +45,7 @@ Result<StepCost> parse_step_cost(const std::string& text) {
     return fail(
         ErrorCode::invalid_argument,
         "--step-cost: the first number, the time of a step for itself, must be more than 0");
-  return StepCost{ms[0] / 1e3, ms[1] / 1e3, ms[2] / 1e3, ms[3] / 1e3, ms[4] / 1e3};
+  return StepCostFormula{ms[0] / 1e3, ms[1] / 1e3, ms[2] / 1e3, ms[3] / 1e3, ms[4] / 1e3};
 }
 
 Result<void> check_flags(const OptionValues& options) {
@@ -82,7 +82,7 @@ Result<void> calibrate_with(const OptionValues& options, Terminal& terminal,
   return {};
 }
 
-std::string cost_text(const StepCost& cost) {
+std::string cost_text(const StepCostFormula& cost) {
   return fmt::format("{:.4g},{:.4g},{:.4g},{:.4g},{:.4g}", cost.step * 1e3,
                      cost.prefill_token * 1e3, cost.kv_token * 1e3, cost.sequence * 1e3,
                      cost.prefill_pair * 1e3);

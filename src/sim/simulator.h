@@ -66,7 +66,7 @@ struct SimOptions {
   SchedulerOptions scheduler;  // with a max_model_len
   int num_blocks = 0;
   int block_size = 32;
-  StepCost cost;
+  StepCostFormula cost;
   double noise = 0;            // share by which a step may be longer or shorter; below 1
   double abandoned_share = 0;  // of the steps that come to nothing; below 1
   uint64_t seed = 0;           // of both

@@ -69,11 +69,11 @@ void expect_all_complete(const std::vector<SimRecord>& records, const Cases& cas
 }
 
 TEST(StepCost, IsWhatTheFittedModelSays) {
-  const StepCost cost{.step = 0.004,
-                      .prefill_token = 3e-4,
-                      .kv_token = 2e-6,
-                      .sequence = 8e-4,
-                      .prefill_pair = 1e-7};
+  const StepCostFormula cost{.step = 0.004,
+                             .prefill_token = 3e-4,
+                             .kv_token = 2e-6,
+                             .sequence = 8e-4,
+                             .prefill_pair = 1e-7};
   StepTimeModel model;
   for (int i = 0; i < 3000; ++i) {
     StepWork work;
@@ -81,13 +81,13 @@ TEST(StepCost, IsWhatTheFittedModelSays) {
     for (int k = 0; k < i % 8; ++k) work.add_decode(i % 11 * 300);
     model.observe(work, cost.seconds(work));
   }
-  const StepCost found = StepCost::of(model);
+  const StepCostFormula found = StepCostFormula::of(model);
   EXPECT_NEAR(found.step, cost.step, 0.01 * cost.step);
   EXPECT_NEAR(found.prefill_token, cost.prefill_token, 0.01 * cost.prefill_token);
   EXPECT_NEAR(found.kv_token, cost.kv_token, 0.01 * cost.kv_token);
   EXPECT_NEAR(found.sequence, cost.sequence, 0.01 * cost.sequence);
   EXPECT_NEAR(found.prefill_pair, cost.prefill_pair, 0.01 * cost.prefill_pair);
-  EXPECT_EQ(StepCost::of(StepTimeModel()), (StepCost{0, 0, 0, 0, 0}));
+  EXPECT_EQ(StepCostFormula::of(StepTimeModel()), (StepCostFormula{0, 0, 0, 0, 0}));
 }
 
 TEST(Simulator, TimesAreThoseOfTheSteps) {

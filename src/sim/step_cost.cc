@@ -4,14 +4,14 @@
 
 namespace octavo {
 
-double StepCost::seconds(const StepWork& work) const {
+double StepCostFormula::seconds(const StepWork& work) const {
   return step + prefill_token * work.prefill_tokens +
          kv_token * static_cast<double>(work.kv_tokens) + sequence * work.num_seqs +
          prefill_pair * static_cast<double>(work.prefill_pairs);
 }
 
 // The model is linear: what one kind of work adds is what a lot of it adds, divided.
-StepCost StepCost::of(const StepTimeModel& model) {
+StepCostFormula StepCostFormula::of(const StepTimeModel& model) {
   constexpr int kMuch = 1'000'000;
   const double empty = model.predict({});
   const auto share = [&](const StepWork& work) {

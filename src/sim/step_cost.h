@@ -5,9 +5,9 @@
 
 namespace octavo {
 
-// Seconds = step + prefill_token * prefill tokens + kv_token * KV tokens read + sequence * sequences
-// that bring a single token + prefill_pair * prefill pairs.
-struct StepCost {
+// Seconds = step + prefill_token * prefill tokens + kv_token * KV tokens read + sequence *
+// sequences that bring a single token + prefill_pair * prefill pairs.
+struct StepCostFormula {
   double step = 0.010;
   double prefill_token = 0.0005;
   double kv_token = 0.000001;
@@ -17,9 +17,9 @@ struct StepCost {
   double seconds(const StepWork& work) const;
 
   // What a fitted model says. All 0 if it has observed nothing.
-  static StepCost of(const StepTimeModel& model);
+  static StepCostFormula of(const StepTimeModel& model);
 
-  bool operator==(const StepCost&) const = default;
+  bool operator==(const StepCostFormula&) const = default;
 };
 
 }  // namespace octavo
