@@ -131,8 +131,8 @@ TEST(Simulation, DoesWhatTheEngineDoes) {
   const char* kApart = "requests=60,prompt=20-130,output=1-40,rate=40,priorities=3,burstiness=0.3";
   const Setting settings[] = {
       {"fcfs", kShared, {}},
-      {"tight", kShared, {}, 24},
-      {"tight, apart", kApart, {.enable_prefix_caching = false}, 24},
+      {"tight", kShared, {}, 15},
+      {"tight, apart", kApart, {.enable_prefix_caching = false}, 15},
       {"lfu", kShared, {.prefix_cache_policy = EvictionPolicy::lfu}, 30},
       {"priority", kApart, {.policy = SchedulingPolicy::priority}, 40},
       {"shortest", kApart, {.policy = SchedulingPolicy::shortest_prefill_first}, 40},

@@ -94,9 +94,9 @@ Result<SimulationOptions> read_options(const OptionValues& options, Terminal& te
   simulation.block_size = options.integer("block_size");
   if (const auto most = options.find<int64_t>("max_concurrency"))
     simulation.max_concurrency = static_cast<int>(*most);
-  if (options.is_given("calibrate"))
+  if (options.is_given("calibrate")) {
     OCTAVO_CHECK_OK(calibrate_with(options, terminal, simulation));
-  else {
+  } else {
     OCTAVO_TRY(simulation.cost, parse_step_cost(options.text("step_cost")));
   }
   if (const auto blocks = options.find<int64_t>("num_blocks"))

@@ -231,9 +231,8 @@ TEST(Scheduler, AStepThatPreemptsGoesOnToo) {
     const SeqId child = rig.scheduler->fork(first);
     rig.left[first] = rig.left[child] = 5;
     const TokenId drawn{300};
-    rig.scheduler->commit(std::vector<StepOutcome>{{first, {&drawn, 1}, false},
-                                                   {child, {&drawn, 1}, false}},
-                          0.01);
+    rig.scheduler->commit(
+        std::vector<StepOutcome>{{first, {&drawn, 1}, false}, {child, {&drawn, 1}, false}}, 0.01);
     EXPECT_EQ(rig.step(), (std::map<SeqId, int>{{first, 1}}));
     EXPECT_EQ(rig.scheduler->stats().num_preemptions, 1);
     rig.run_to_end();
