@@ -64,6 +64,8 @@ Result<void> validate_logit_bias(const std::vector<LogitBias>& biases, int vocab
 }
 
 Result<void> validate_stops(const SamplingParams& p, int vocab_size) {
+  if (!p.stop.empty() && !p.detokenize)
+    return refuse("detokenize", "false", "true where there are stop strings, which need text");
   if (p.stop.size() > kMaxStopStrings)
     return refuse("number of stop strings", p.stop.size(), fmt::format("0 to {}", kMaxStopStrings));
   for (const std::string& text : p.stop)
@@ -71,6 +73,17 @@ Result<void> validate_stops(const SamplingParams& p, int vocab_size) {
                                   fmt::format("1 to {} bytes", kMaxStopBytes)));
   for (TokenId id : p.stop_token_ids)
     OCTAVO_CHECK_OK(expect_token("stop_token_ids entry", id, vocab_size));
+  return {};
+}
+
+Result<void> validate_barred(const SamplingParams& p, int vocab_size) {
+  for (TokenId id : p.allowed_token_ids)
+    OCTAVO_CHECK_OK(expect_token("allowed_token_ids entry", id, vocab_size));
+  if (p.bad_words.size() > kMaxBadWords)
+    return refuse("number of bad_words", p.bad_words.size(), fmt::format("0 to {}", kMaxBadWords));
+  for (const std::string& word : p.bad_words)
+    OCTAVO_CHECK_OK(expect_within("length of a bad word", word.size(), size_t{1}, kMaxStopBytes,
+                                  fmt::format("1 to {} bytes", kMaxStopBytes)));
   return {};
 }
 
@@ -96,6 +109,7 @@ Result<void> validate(const SamplingParams& params, int vocab_size, int max_logp
   OCTAVO_CHECK_OK(validate_penalties(params));
   OCTAVO_CHECK_OK(validate_logit_bias(params.logit_bias, vocab_size));
   OCTAVO_CHECK_OK(validate_stops(params, vocab_size));
+  OCTAVO_CHECK_OK(validate_barred(params, vocab_size));
   OCTAVO_CHECK_OK(validate_lengths(params));
   OCTAVO_CHECK_OK(validate_logprobs("logprobs", params.logprobs, max_logprobs));
   return validate_logprobs("prompt_logprobs", params.prompt_logprobs, max_logprobs);

@@ -32,12 +32,15 @@ struct SamplingParams {
   std::vector<std::string> stop;      // end the answer; at most kMaxStopStrings, none empty
   std::vector<TokenId> stop_token_ids;
   bool ignore_eos = false;
-  std::optional<int> max_tokens;  // >= 0; unset: to the end of the context
-  int min_tokens = 0;             // no end of answer before this many tokens; <= max_tokens
-  std::optional<int> logprobs;    // this many most probable tokens beside the chosen one; -1: all
+  std::optional<int> max_tokens = 16;  // >= 0; unset: to the end of the context
+  int min_tokens = 0;           // no end of answer before this many tokens; <= max_tokens
+  std::optional<int> logprobs;  // this many most probable tokens beside the chosen one; -1: all
   std::optional<int> prompt_logprobs;
   bool include_stop_str_in_output = false;
   bool skip_special_tokens = true;
+  bool detokenize = true;                  // false: answers have no text, only token ids
+  std::vector<TokenId> allowed_token_ids;  // no other is drawn; empty: any may be
+  std::vector<std::string> bad_words;      // never written; at most kMaxBadWords, none empty
 };
 
 inline bool is_greedy(const SamplingParams& params) { return params.temperature == 0.0; }
@@ -46,6 +49,7 @@ inline constexpr int kMaxChoices = 1024;
 inline constexpr size_t kMaxStopStrings = 64;
 // Of one stop string: this much text is held back while it may be beginning.
 inline constexpr size_t kMaxStopBytes = 4096;
+inline constexpr size_t kMaxBadWords = 1024;
 inline constexpr int kMaxLogprobs = 20;  // the cap of OpenAI's API and vLLM's default
 inline constexpr int kNoLogprobsCap = -1;
 

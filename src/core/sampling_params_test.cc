@@ -77,7 +77,10 @@ TEST(SamplingParams, IntegersAreAcceptedOnlyInsideTheirRange) {
        {-1, 0, 1, kVocab, kVocab + 1, kIntMax},
        {-2, kIntMin}},
       {"max_tokens", [](auto& p, int v) { p.max_tokens = v; }, {0, 1, kIntMax}, {-1, kIntMin}},
-      {"min_tokens", [](auto& p, int v) { p.min_tokens = v; }, {0, 1, kIntMax}, {-1, kIntMin}},
+      {"min_tokens",
+       [](auto& p, int v) { p.min_tokens = v, p.max_tokens.reset(); },
+       {0, 1, kIntMax},
+       {-1, kIntMin}},
       {"logprobs", [](auto& p, int v) { p.logprobs = v; }, {0, 1, 5, 20}, {-1, -2, 21}},
       {"prompt_logprobs", [](auto& p, int v) { p.prompt_logprobs = v; }, {0, 20}, {-1, 21}},
   };
@@ -105,6 +108,21 @@ TEST(SamplingParams, SeveralGreedyAnswersAreAllowed) {
 TEST(SamplingParams, MinTokensMayNotExceedMaxTokens) {
   EXPECT_TRUE(validate_with([](auto& p) { p.min_tokens = 5, p.max_tokens = 5; }));
   expect_refused([](auto& p) { p.min_tokens = 6, p.max_tokens = 5; }, "min_tokens", "6");
+}
+
+TEST(SamplingParams, StopStringsNeedText) {
+  EXPECT_TRUE(validate_with([](auto& p) { p.detokenize = false; }));
+  expect_refused([](auto& p) { p.detokenize = false, p.stop = {"a"}; }, "detokenize", "false");
+}
+
+TEST(SamplingParams, BarredTokensAreChecked) {
+  EXPECT_TRUE(validate_with([](auto& p) { p.allowed_token_ids = {TokenId{0}, TokenId{kVocab - 1}}; }));
+  expect_refused([](auto& p) { p.allowed_token_ids = {TokenId{kVocab}}; }, "allowed_token_ids",
+                 std::to_string(kVocab));
+  expect_refused([](auto& p) { p.allowed_token_ids = {TokenId{-1}}; }, "allowed_token_ids", "-1");
+  EXPECT_TRUE(validate_with([](auto& p) { p.bad_words.assign(kMaxBadWords, "a"); }));
+  expect_refused([](auto& p) { p.bad_words.assign(kMaxBadWords + 1, "a"); }, "bad_words", "1025");
+  expect_refused([](auto& p) { p.bad_words = {""}; }, "bad word", "0");
 }
 
 TEST(SamplingParams, LogitBiasIsCheckedEntryByEntry) {

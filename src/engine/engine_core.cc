@@ -7,6 +7,7 @@
 
 #include "base/rng.h"
 #include "engine/admission.h"
+#include "engine/bad_words.h"
 #include "sampling/logprobs.h"
 
 namespace octavo {
@@ -52,10 +53,13 @@ EngineCore::EngineCore(Model& model, const Tokenizer& tokenizer, EngineCoreOptio
 }
 
 Result<void> EngineCore::check(const Request& request) const {
-  return check_request(request, {.num_tokens = num_tokens_,
+  OCTAVO_CHECK_OK(check_request(
+      request, {.num_tokens = num_tokens_,
                                  .max_model_len = scheduler_->options().max_model_len,
                                  .num_blocks = model_.limits().num_blocks,
-                                 .block_size = model_.limits().block_size});
+                                 .block_size = model_.limits().block_size,
+                .has_priorities = scheduler_->options().policy == SchedulingPolicy::priority}));
+  return encode_bad_words(request.params.bad_words, tokenizer_).map([](const auto&) {});
 }
 
 // Damaged weights are the reason, whatever came of them.
@@ -72,6 +76,7 @@ void EngineCore::add(RequestId id, Request request, RequestEvents events, double
   added.id = id;
   added.request = std::move(request);
   added.events = std::move(events);
+  added.output.request_id = raw(id);
   added.output.prompt_token_ids = added.prompt();
   added.output.seed = added.request.params.seed.value_or(fresh_seed());
   added.output.metrics.arrival_ts = arrival_s;
@@ -82,6 +87,7 @@ void EngineCore::add(RequestId id, Request request, RequestEvents events, double
     return finish_requests();
   }
   const SamplingParams& params = added.request.params;
+  added.bad_words = *encode_bad_words(params.bad_words, tokenizer_);
   added.max_tokens = *tokens_to_generate(added.request, scheduler_->options().max_model_len);
   for (int i = 0; i < params.n; ++i)
     added.choices.push_back(std::make_unique<Sequence>(i, params, tokenizer_, added.max_tokens));
@@ -275,7 +281,8 @@ Result<Sample> EngineCore::take(const Job& job, int first_row, Sampler& sampler)
                               .seed = request.output.seed,
                               .choice = static_cast<uint32_t>(job.choice),
                               .history = {request.prompt(), choice.tokens()},
-                              .eog = tokenizer_.eog()});
+                              .eog = tokenizer_.eog(),
+                              .bad_words = request.bad_words});
 }
 
 void EngineCore::deliver(const Job& job, Result<Sample> taken) {
@@ -362,6 +369,7 @@ void EngineCore::finish_requests() {
       request.output.error = checked.error();
     for (auto& choice : request.choices) request.output.outputs.push_back(choice->take_output());
     const auto node = requests_.extract(request.id);
+    node.mapped()->output.finished = true;
     node.mapped()->events.on_finish(std::move(node.mapped()->output));
   }
 }

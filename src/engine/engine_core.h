@@ -78,6 +78,7 @@ class EngineCore {
     Request request;
     RequestEvents events;
     RequestOutput output;
+    std::vector<std::vector<TokenId>> bad_words;
     int max_tokens = 0;  // of each choice
     std::vector<std::unique_ptr<Sequence>> choices;
     std::vector<SeqId> ids;  // of the choices; at first of the first alone

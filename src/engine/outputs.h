@@ -24,6 +24,7 @@ struct CompletionOutput {
   std::string text;
   std::vector<TokenId> token_ids;       // a final end or stop token included
   std::vector<TokenLogprobs> logprobs;  // one per token, if asked for
+  std::optional<double> cumulative_logprob = {};  // of all its tokens, if logprobs were asked for
   FinishReason finish_reason = FinishReason::length;
   StopReason stop_reason;
 };
@@ -44,10 +45,13 @@ struct RequestMetrics {
 };
 
 struct RequestOutput {
+  int64_t request_id = -1;            // of the engine; -1: it never got there
+  std::optional<std::string> prompt = {};  // its text, where the caller gave text or messages
   std::vector<TokenId> prompt_token_ids;
   std::vector<std::optional<TokenLogprobs>>
       prompt_logprobs;  // one per prompt token, the first nothing; if asked for
   std::vector<CompletionOutput> outputs;
+  bool finished = false;            // there will be no more, for whatever reason
   uint64_t seed = 0;                // the one used, given or fresh
   int num_cached_tokens = 0;        // of the prompt, found in the prefix cache
   std::optional<Error> error = {};  // what ended it; the outputs are what there was until then

@@ -32,23 +32,34 @@ Sequence::Sequence(int index, const SamplingParams& params, const Tokenizer& tok
 
 std::string Sequence::commit(Sample sample) {
   output_.token_ids.push_back(sample.token);
-  if (sample.logprobs) output_.logprobs.push_back(std::move(*sample.logprobs));
+  if (sample.logprobs) add_logprobs(std::move(*sample.logprobs));
 
   const bool end_of_answer = !params_.ignore_eos && tokenizer_.is_eog(sample.token);
   if (end_of_answer || is_stop_token(sample.token)) {
     std::string text;
-    if (params_.include_stop_str_in_output) text = add_text(detokenizer_.push(sample.token));
+    if (params_.include_stop_str_in_output) text = add_token(sample.token);
     if (finished_) return text;
     return text +
            finish(FinishReason::stop, end_of_answer ? StopReason{} : StopReason{sample.token});
   }
-  std::string text = add_text(detokenizer_.push(sample.token));
+  std::string text = add_token(sample.token);
   if (!finished_ && static_cast<int>(tokens().size()) >= max_tokens_)
     text += finish(FinishReason::length, {});
   return text;
 }
 
 std::string Sequence::end(FinishReason reason) { return finish(reason, {}); }
+
+void Sequence::add_logprobs(TokenLogprobs logprobs) {
+  for (const LogprobEntry& entry : logprobs.entries)
+    if (entry.id == logprobs.chosen)
+      output_.cumulative_logprob = output_.cumulative_logprob.value_or(0) + entry.logprob;
+  output_.logprobs.push_back(std::move(logprobs));
+}
+
+std::string Sequence::add_token(TokenId token) {
+  return params_.detokenize ? add_text(detokenizer_.push(token)) : std::string();
+}
 
 bool Sequence::is_stop_token(TokenId token) const {
   return std::find(params_.stop_token_ids.begin(), params_.stop_token_ids.end(), token) !=

@@ -31,6 +31,8 @@ class Sequence {
   CompletionOutput take_output() { return std::move(output_); }
 
  private:
+  void add_logprobs(TokenLogprobs logprobs);
+  std::string add_token(TokenId token);
   bool is_stop_token(TokenId token) const;
   std::string add_text(std::string_view text);
   std::string finish(FinishReason reason, StopReason why);

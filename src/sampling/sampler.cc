@@ -96,6 +96,8 @@ Result<Sample> Sampler::sample(std::span<const float> logits, const SampleReques
   logits_.assign(row.begin(), row.end());
   apply_bias(request.params);
   apply_penalties(request.params, request.history);
+  if (!request.params.allowed_token_ids.empty()) bar_all_but(request.params.allowed_token_ids);
+  bar_bad_words(request);
   bar_end_of_answer(request);
   OCTAVO_TRY(const TokenId token, choose(request));
 
@@ -119,6 +121,9 @@ Result<void> Sampler::check_ids(const SampleRequest& request) const {
   OCTAVO_CHECK_OK(check(request.history.generated, "the answer"));
   OCTAVO_CHECK_OK(check(request.eog, "the set of end tokens"));
   OCTAVO_CHECK_OK(check(request.params.stop_token_ids, "stop_token_ids"));
+  OCTAVO_CHECK_OK(check(request.params.allowed_token_ids, "allowed_token_ids"));
+  for (const std::vector<TokenId>& word : request.bad_words)
+    OCTAVO_CHECK_OK(check(word, "bad_words"));
   for (const LogitBias& b : request.params.logit_bias)
     OCTAVO_CHECK_OK(check(std::span(&b.id, 1), "logit_bias"));
   return {};
@@ -155,6 +160,22 @@ void Sampler::count_tokens(const TokenHistory& history) {
   for (TokenId id : history.generated) see(id, 1);
 }
 
+void Sampler::bar_all_but(std::span<const TokenId> allowed) {
+  scratch_.clear();
+  for (TokenId id : allowed) scratch_.push_back({logits_[raw(id)], raw(id)});
+  std::fill(logits_.begin(), logits_.end(), kRuledOut);
+  for (const Candidate& c : scratch_) logits_[c.id] = c.logit;
+}
+
+void Sampler::bar_bad_words(const SampleRequest& request) {
+  const auto answer = request.history.generated;
+  for (const std::vector<TokenId>& word : request.bad_words) {
+    const auto before = std::span(word).first(word.size() - 1);
+    if (before.size() <= answer.size() && std::ranges::equal(before, answer.last(before.size())))
+      logits_[raw(word.back())] = kRuledOut;
+  }
+}
+
 void Sampler::bar_end_of_answer(const SampleRequest& request) {
   if (std::cmp_greater_equal(request.history.generated.size(), request.params.min_tokens)) return;
   for (TokenId id : request.eog) logits_[raw(id)] = kRuledOut;
@@ -166,7 +187,8 @@ Result<TokenId> Sampler::choose(const SampleRequest& request) {
   const double largest = logits_[raw(best)];
   if (largest == kRuledOut)
     return fail(ErrorCode::numeric_error,
-                "min_tokens bars every token that the model allows; lower min_tokens");
+                "every token that the model allows is barred by allowed_token_ids, bad_words or "
+                "min_tokens; bar fewer");
   if (is_greedy(request.params)) return best;
   keep_candidates(largest, request.params);
   const double u = uniform(request.seed, request.choice, request.history.position());

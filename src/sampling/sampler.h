@@ -1,6 +1,6 @@
 // One row of logits in, one token out. The order of operations is fixed:
 //   check for NaN and infinity; logprobs from the untouched row; logit_bias; repetition, frequency
-//   and presence penalty; min_tokens; then either the largest logit (temperature 0, ties to the
+//   and presence penalty; allowed_token_ids, bad words, min_tokens; then either the largest logit (temperature 0, ties to the
 //   lower id), or temperature, min_p, top_k, top_p and a draw.
 // The draw inverts the cumulative distribution over the kept tokens, most probable first (ties:
 // lower id first), at uniform(seed, choice, position). Equal inputs give the equal token, whatever
@@ -36,6 +36,9 @@ struct SampleRequest {
   uint32_t choice = 0;           // index of the answer among params.n
   TokenHistory history;
   std::span<const TokenId> eog;  // end an answer; barred by min_tokens like params.stop_token_ids
+  // params.bad_words as tokens, none empty: the last one of each is barred where the answer ends in
+  // those before it.
+  std::span<const std::vector<TokenId>> bad_words = {};
 };
 
 struct Sample {
@@ -50,7 +53,7 @@ class Sampler {
   // (padding).
   explicit Sampler(int num_tokens);
 
-  // Errors: numeric_error for a bad row, or if min_tokens bars every token that has a finite logit;
+  // Errors: numeric_error for a bad row, or if every token that has a finite logit is barred;
   // invalid_argument if the row is too short or an id of the history, the bias or the barred ids is
   // no token.
   Result<Sample> sample(std::span<const float> logits, const SampleRequest& request);
@@ -66,6 +69,8 @@ class Sampler {
   void apply_bias(const SamplingParams& params);
   void apply_penalties(const SamplingParams& params, const TokenHistory& history);
   void count_tokens(const TokenHistory& history);
+  void bar_all_but(std::span<const TokenId> allowed);
+  void bar_bad_words(const SampleRequest& request);
   void bar_end_of_answer(const SampleRequest& request);
   Result<TokenId> choose(const SampleRequest& request);
   void keep_candidates(double largest, const SamplingParams& params);

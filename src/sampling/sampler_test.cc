@@ -201,6 +201,35 @@ TEST(MinTokens, IsAnErrorIfNothingElseIsPossible) {
   EXPECT_NE(result.error().message.find("min_tokens"), std::string::npos);
 }
 
+TEST(AllowedTokens, NoOtherIsDrawn) {
+  const std::vector<float> row = {1, 5, 2, 4};
+  EXPECT_EQ(pick(row, greedy_with([](auto& p) { p.allowed_token_ids = tokens({0, 2, 2}); })), 2);
+  EXPECT_EQ(ids_drawn(row, with([](auto& p) { p.allowed_token_ids = tokens({0, 3}); })),
+            (std::set<int>{0, 3}));
+  const auto none = sample({-kInf, 3}, with([](auto& p) { p.allowed_token_ids = tokens({0}); }));
+  ASSERT_FALSE(none);
+  EXPECT_NE(none.error().message.find("allowed_token_ids"), std::string::npos);
+  EXPECT_FALSE(sample(row, with([](auto& p) { p.allowed_token_ids = tokens({4}); })));
+}
+
+TEST(BadWords, BarTheLastTokenWhereTheAnswerEndsInTheOthers) {
+  const std::vector<Tokens> words = {tokens({0, 1, 3}), tokens({2})};
+  const std::vector<float> row = {0, 1, 3, 2};
+  const auto pick_after = [&](const Tokens& prompt, const Tokens& answer) {
+    Sampler sampler(static_cast<int>(row.size()));
+    const SamplingParams params = greedy_with([](auto&) {});
+    const auto result =
+        sampler.sample(row, {params, 1, 0, {prompt, answer}, {}, std::span(words)});
+    return result ? raw(result->token) : -1;
+  };
+  EXPECT_EQ(pick_after({}, {}), 3) << "a word of one token is always barred";
+  EXPECT_EQ(pick_after({}, tokens({0, 1})), 1);
+  EXPECT_EQ(pick_after({}, tokens({3, 0, 1})), 1);
+  EXPECT_EQ(pick_after({}, tokens({0, 1, 1})), 3);
+  EXPECT_EQ(pick_after({}, tokens({1})), 3);
+  EXPECT_EQ(pick_after(tokens({0}), tokens({1})), 3) << "the prompt does not count";
+}
+
 TEST(Filters, KeepExactlyTheseTokens) {
   // By probability: 2 (0.4), 0 (0.3), 4 (0.15), 1 (0.1), 3 (0.05).
   const std::vector<float> row = logs({0.3, 0.1, 0.4, 0.05, 0.15});
