@@ -9,6 +9,7 @@
 #include "cli/model_loading.h"
 #include "cli/sampling_options.h"
 #include "engine/catalog.h"
+#include "llm/chat_prompt.h"
 
 namespace octavo::cli {
 namespace {
@@ -85,7 +86,7 @@ class Chat {
   Result<std::vector<TokenId>> make_room() {
     int dropped = 0;
     for (;; ++dropped) {
-      OCTAVO_TRY(ChatPrompt prompt, conversation_.render(engine_));
+      OCTAVO_TRY(ChatPrompt prompt, render_chat(engine_, conversation_.messages()));
       const auto context = static_cast<size_t>(engine_.max_model_len);
       if (prompt.ids.size() + answer_room() <= context) {
         if (dropped > 0)
@@ -145,7 +146,7 @@ Result<void> run_chat(const Invocation& invocation, Terminal& terminal) {
   Conversation probe(options.text("system"));
   probe.add("user", "Hello");
   OCTAVO_CHECK_OK(
-      probe.render(engine));  // a model without a usable template is refused before anyone types
+      render_chat(engine, probe.messages()));  // a model without a usable template is refused before anyone types
   terminal.remark("Ctrl-C stops an answer, /clear forgets the conversation, Ctrl-D or /exit ends.");
   return Chat(engine, std::move(params), options.text("system"), terminal).run();
 }

@@ -1,19 +1,11 @@
-// A list of chat messages, and what the model is given for it.
+// A list of chat messages that grows, and forgets.
 #pragma once
 
 #include <nlohmann/json.hpp>
 #include <string>
-#include <vector>
-
-#include "base/result.h"
-#include "engine/load.h"
+#include <string_view>
 
 namespace octavo::cli {
-
-struct ChatPrompt {
-  std::string text;  // as rendered by the template
-  std::vector<TokenId> ids;
-};
 
 class Conversation {
  public:
@@ -27,10 +19,6 @@ class Conversation {
   // only one user's message is left, which stays.
   bool drop_oldest_turn();
   void clear();
-
-  // Errors: unsupported (the model has no chat template, or one that cannot be used), those of
-  // ChatTemplate::render.
-  Result<ChatPrompt> render(const LoadedEngine& engine) const;
 
   const nlohmann::ordered_json& messages() const { return messages_; }
 

@@ -45,7 +45,7 @@ struct RequestMetrics {
 };
 
 struct RequestOutput {
-  int64_t request_id = -1;            // of the engine; -1: it never got there
+  int64_t request_id = -1;                 // of the engine; -1: it never got there
   std::optional<std::string> prompt = {};  // its text, where the caller gave text or messages
   std::vector<TokenId> prompt_token_ids;
   std::vector<std::optional<TokenLogprobs>>

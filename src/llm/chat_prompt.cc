@@ -1,0 +1,110 @@
+#include "llm/chat_prompt.h"
+
+#include <fmt/format.h>
+
+#include <ctime>
+
+#include "text/chat_input.h"
+
+namespace octavo {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+int64_t local_now_s() {
+  const std::time_t now = std::time(nullptr);
+  std::tm local = {};
+  return localtime_r(&now, &local) ? now + local.tm_gmtoff : now;
+}
+
+std::string spelled(const Tokenizer& tokenizer, std::optional<TokenId> id) {
+  return id ? tokenizer.piece(*id) : std::string();
+}
+
+Result<std::vector<TextSpan>> render(const LoadedEngine& engine, const Json& messages,
+                                     bool add_generation_prompt) {
+  ChatTemplate::Input input;
+  OCTAVO_TRY(input.messages, normalize_messages(messages, *engine.chat_template));
+  input.add_generation_prompt = add_generation_prompt;
+  input.bos_token = spelled(*engine.tokenizer, engine.tokenizer->bos());
+  input.eos_token = spelled(*engine.tokenizer, engine.tokenizer->eos());
+  input.now_s = local_now_s();
+  return engine.chat_template->render(input);
+}
+
+// A word that is nowhere in the messages.
+std::string placeholder_for(const Json& messages) {
+  const std::string all = messages.dump(-1, ' ', false, Json::error_handler_t::replace);
+  std::string word;
+  for (int i = 0; word.empty() || all.find(word) != std::string::npos; ++i)
+    word = fmt::format("octavoFinalMessage{}", i);
+  return word;
+}
+
+// Cuts the spans where `word` stands and puts `content` there. False: the word is not there exactly
+// once, as content.
+bool end_with(std::vector<TextSpan>& spans, const std::string& word, const std::string& content) {
+  size_t found_in = spans.size();
+  for (size_t i = 0; i < spans.size(); ++i) {
+    const size_t at = spans[i].text.find(word);
+    if (at == std::string::npos) continue;
+    const bool again = spans[i].text.find(word, at + 1) != std::string::npos;
+    if (found_in != spans.size() || again || spans[i].is_template) return false;
+    found_in = i;
+  }
+  if (found_in == spans.size()) return false;
+  spans.resize(found_in + 1);
+  TextSpan& last = spans.back();
+  last.text.replace(last.text.find(word), std::string::npos, content);
+  return true;
+}
+
+// The last message's content is rendered as a placeholder and then put in, so that it need not be
+// searched in the text, nor is changed by the template, which may cut spaces off its ends.
+Result<std::vector<TextSpan>> render_to_continue(const LoadedEngine& engine, Json messages) {
+  const auto refuse = [](std::string_view why) {
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("continue_final_message: {}; leave it out", why));
+  };
+  if (!messages.is_array() || messages.empty() || !messages.back().is_object() ||
+      !messages.back().contains("content") || !messages.back()["content"].is_string())
+    return refuse("the last message has no content that is text");
+  const std::string word = placeholder_for(messages);
+  const auto content = messages.back()["content"].get<std::string>();
+  messages.back()["content"] = word;
+  OCTAVO_TRY(std::vector<TextSpan> spans, render(engine, messages, false));
+  if (!end_with(spans, word, content))
+    return refuse("the model's chat template changes the last message");
+  return spans;
+}
+
+}  // namespace
+
+Json to_json(const ChatMessages& messages) {
+  Json json = Json::array();
+  for (const ChatMessage& message : messages)
+    json.push_back({{"role", message.role}, {"content", message.content}});
+  return json;
+}
+
+Result<ChatPrompt> render_chat(const LoadedEngine& engine, const Json& messages,
+                               const ChatOptions& options) {
+  if (engine.chat_template_error) return tl::make_unexpected(*engine.chat_template_error);
+  if (!engine.chat_template)
+    return fail(ErrorCode::unsupported,
+                "the model's file has no chat template; give the prompt as plain text");
+  if (options.add_generation_prompt && options.continue_final_message)
+    return fail(ErrorCode::invalid_argument,
+                "continue_final_message and add_generation_prompt contradict each other; set the "
+                "second to false");
+  OCTAVO_TRY(const std::vector<TextSpan> spans,
+             options.continue_final_message
+                 ? render_to_continue(engine, messages)
+                 : render(engine, messages, options.add_generation_prompt));
+  ChatPrompt prompt;
+  for (const TextSpan& span : spans) prompt.text += span.text;
+  OCTAVO_TRY(prompt.ids, engine.tokenizer->encode(spans));
+  return prompt;
+}
+
+}  // namespace octavo

@@ -1,0 +1,28 @@
+// From messages to a prompt, by the model's own template.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "engine/load.h"
+#include "llm/prompt.h"
+
+namespace octavo {
+
+struct ChatPrompt {
+  std::string text;  // as rendered by the template
+  std::vector<TokenId> ids;
+};
+
+// messages: a list of objects with role and content (text/chat_template.h, normalize_messages).
+// Errors: unsupported (the model has no chat template, or one that cannot be used),
+// invalid_argument (options that contradict each other; messages; a last message that the template
+// would change, so that it cannot be continued), those of ChatTemplate::render.
+Result<ChatPrompt> render_chat(const LoadedEngine& engine, const nlohmann::ordered_json& messages,
+                               const ChatOptions& options = {});
+
+nlohmann::ordered_json to_json(const ChatMessages& messages);
+
+}  // namespace octavo

@@ -1,0 +1,72 @@
+#include "llm/chat_prompt.h"
+
+#include <gtest/gtest.h>
+
+#include "support/tiny_tokenizer.h"
+
+namespace octavo {
+namespace {
+
+constexpr std::string_view kPlain =
+    "{% for m in messages %}<|{{ m.role }}|>{{ m.content }}<eos>{% endfor %}"
+    "{% if add_generation_prompt %}<|assistant|>{% endif %}";
+constexpr std::string_view kTrims =
+    "{% for m in messages %}[{{ m.role }}]{{ m.content | trim }}<eos>{% endfor %}";
+constexpr std::string_view kShouts =
+    "{% for m in messages %}[{{ m.role }}]{{ m.content | upper }}{% endfor %}";
+
+LoadedEngine engine_with(std::string_view source) {
+  LoadedEngine engine;
+  engine.tokenizer =
+      std::make_unique<Tokenizer>(*Tokenizer::create(testing::tiny_byte_spec()));
+  engine.chat_template = *ChatTemplate::parse(source);
+  return engine;
+}
+
+constexpr ChatOptions kContinue = {.add_generation_prompt = false, .continue_final_message = true};
+
+TEST(ChatPrompt, EndsWhereTheAnswerBegins) {
+  const LoadedEngine engine = engine_with(kPlain);
+  const auto messages = to_json({{"user", "hi"}});
+  EXPECT_EQ(render_chat(engine, messages)->text, "<|user|>hi<eos><|assistant|>");
+  EXPECT_EQ(render_chat(engine, messages, {.add_generation_prompt = false})->text,
+            "<|user|>hi<eos>");
+}
+
+TEST(ChatPrompt, ContinuesExactlyAfterTheLastContent) {
+  for (const std::string_view source : {kPlain, kTrims}) {
+    const LoadedEngine engine = engine_with(source);
+    for (const std::string last : {"Sure: ", "", "yes", "\n\n", "  x", "<eos>", "hello"}) {
+      const auto prompt =
+          render_chat(engine, to_json({{"user", "yes <eos>"}, {"assistant", last}}), kContinue);
+      ASSERT_TRUE(prompt) << prompt.error().message;
+      EXPECT_TRUE(prompt->text.ends_with((source == kPlain ? "<|assistant|>" : "[assistant]") +
+                                         last))
+          << prompt->text;
+      // Whatever the user wrote, no control token comes of it (I11).
+      EXPECT_EQ(std::count(prompt->ids.begin(), prompt->ids.end(), TokenId{263}), 1);
+    }
+  }
+}
+
+TEST(ChatPrompt, RefusesToContinueWhatTheTemplateChanges) {
+  const auto messages = to_json({{"user", "a"}, {"assistant", "b"}});
+  const auto refused = render_chat(engine_with(kShouts), messages, kContinue);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::invalid_argument);
+  EXPECT_NE(refused.error().message.find("continue_final_message"), std::string::npos);
+  const LoadedEngine plain = engine_with(kPlain);
+  EXPECT_FALSE(render_chat(plain, messages, {.continue_final_message = true}));
+  EXPECT_FALSE(render_chat(plain, nlohmann::ordered_json::array(), kContinue));
+  EXPECT_FALSE(render_chat(plain, {{{"role", "assistant"}, {"content", nullptr}}}, kContinue));
+}
+
+TEST(ChatPrompt, SaysWhyThereIsNone) {
+  LoadedEngine engine;
+  EXPECT_EQ(render_chat(engine, {}).error().code, ErrorCode::unsupported);
+  engine.chat_template_error = Error{ErrorCode::template_error, "broken"};
+  EXPECT_EQ(render_chat(engine, {}).error().message, "broken");
+}
+
+}  // namespace
+}  // namespace octavo

@@ -1,0 +1,41 @@
+// What text is generated after: text, token ids, or a conversation.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "core/ids.h"
+
+namespace octavo {
+
+struct Prompt {
+  Prompt(std::string text) : content(std::move(text)) {}
+  Prompt(std::string_view text) : content(std::string(text)) {}
+  Prompt(const char* text) : content(std::string(text)) {}
+  Prompt(std::vector<TokenId> token_ids) : content(std::move(token_ids)) {}
+
+  // Text is encoded as it is, control tokens in it being ordinary text, after the BOS token where
+  // the model's file asks for one. To token ids nothing is added.
+  std::variant<std::string, std::vector<TokenId>> content;
+  int priority = 0;  // lower goes first; only under SchedulingPolicy::priority
+  std::string cache_salt = {};  // prompts share cached prefixes only with those of the same salt
+};
+
+struct ChatMessage {
+  std::string role;  // "system", "user", "assistant"
+  std::string content;
+};
+using ChatMessages = std::vector<ChatMessage>;
+
+struct ChatOptions {
+  // The prompt ends where the assistant's answer begins.
+  bool add_generation_prompt = true;
+  // The prompt ends with the content of the last message, to the byte, and the answer goes on from
+  // there. Needs add_generation_prompt to be false.
+  bool continue_final_message = false;
+};
+
+}  // namespace octavo

@@ -1,0 +1,43 @@
+#include "llm/requests.h"
+
+#include "llm/chat_prompt.h"
+
+namespace octavo {
+
+RunItem request_of(const LoadedEngine& engine, const Prompt& prompt, const SamplingParams& params) {
+  Request request{.prompt_token_ids = {},
+                  .params = params,
+                  .priority = prompt.priority,
+                  .cache_salt = prompt.cache_salt};
+  const auto* text = std::get_if<std::string>(&prompt.content);
+  if (!text) {
+    request.prompt_token_ids = std::get<std::vector<TokenId>>(prompt.content);
+    return {std::move(request)};
+  }
+  auto ids = engine.tokenizer->encode(*text, {.parse_special = false, .add_special = true});
+  if (!ids) return {tl::make_unexpected(ids.error()), *text};
+  request.prompt_token_ids = std::move(*ids);
+  return {std::move(request), *text};
+}
+
+RunItem request_of(const LoadedEngine& engine, const nlohmann::ordered_json& messages,
+                   const ChatOptions& chat, const SamplingParams& params) {
+  auto prompt = render_chat(engine, messages, chat);
+  if (!prompt) return {tl::make_unexpected(prompt.error())};
+  return {Request{.prompt_token_ids = std::move(prompt->ids),
+                  .params = params,
+                  .priority = 0,
+                  .cache_salt = {}},
+          std::move(prompt->text)};
+}
+
+void fill_outputs(RequestOutput& output, int num_choices) {
+  const int wanted = num_choices >= 1 && num_choices <= kMaxChoices ? num_choices : 1;
+  const FinishReason reason = output.error ? FinishReason::error : FinishReason::abort;
+  for (int i = static_cast<int>(output.outputs.size()); i < wanted; ++i) {
+    output.outputs.emplace_back().index = i;
+    output.outputs.back().finish_reason = reason;
+  }
+}
+
+}  // namespace octavo
