@@ -13,6 +13,7 @@
 #include "cli/model_loading.h"
 #include "cli/sampling_options.h"
 #include "engine/catalog.h"
+#include "llm/chat_prompt.h"
 
 namespace octavo::cli {
 namespace {
@@ -26,9 +27,11 @@ Result<void> check_flags(const OptionValues& options) {
   const auto refuse = [](std::string message) {
     return fail(ErrorCode::invalid_argument, std::move(message));
   };
+  for (const std::string_view name : {"output", "overwrite"})
+    if (options.is_given(name)) return refuse(fmt::format("{} needs --input", flag_of(name)));
   const bool has_text = options.is_given("prompt");
   const bool has_ids = options.is_given("prompt_token_ids");
-  if (has_text == has_ids) return refuse("give exactly one of --prompt and --prompt-token-ids");
+  if (has_text == has_ids) return refuse("give exactly one of --prompt and --prompt-token-ids, or --input");
   if (has_ids && options.flag("chat"))
     return refuse("--chat needs --prompt: a chat template renders text, not token ids");
   if (options.is_given("system") && !options.flag("chat")) return refuse("--system needs --chat");
@@ -62,7 +65,7 @@ Result<void> encode_prompt(Prompt& prompt, const OptionValues& options, const Lo
   }
   Conversation conversation(options.text("system"));
   conversation.add("user", *prompt.text);
-  OCTAVO_TRY(ChatPrompt rendered, conversation.render(engine));
+  OCTAVO_TRY(ChatPrompt rendered, render_chat(engine, conversation.messages()));
   prompt.text = std::move(rendered.text);
   prompt.ids = std::move(rendered.ids);
   return {};
@@ -183,6 +186,7 @@ Result<void> generate_and_print(const LoadedEngine& engine, Request request, Sho
 
 Result<void> run_generate(const Invocation& invocation, Terminal& terminal) {
   const OptionValues& options = invocation.options;
+  if (options.is_given("input")) return run_generate_batch(invocation, terminal);
   OCTAVO_CHECK_OK(check_flags(options));
   OCTAVO_CHECK_OK(check_engine_flags(options));
   Request request;

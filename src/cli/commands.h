@@ -9,6 +9,7 @@
 namespace octavo::cli {
 
 Result<void> run_generate(const Invocation& invocation, Terminal& terminal);
+Result<void> run_generate_batch(const Invocation& invocation, Terminal& terminal);  // --input
 Result<void> run_chat(const Invocation& invocation, Terminal& terminal);
 Result<void> run_tokenize(const Invocation& invocation, Terminal& terminal);
 Result<void> run_inspect(const Invocation& invocation, Terminal& terminal);

@@ -19,6 +19,8 @@ Json choice_json(const CompletionOutput& output, bool with_logprobs, const Token
   return {{"index", output.index},
           {"text", output.text},
           {"token_ids", token_ids_json(output.token_ids)},
+          {"cumulative_logprob",
+           output.cumulative_logprob ? Json(*output.cumulative_logprob) : Json(nullptr)},
           {"logprobs", std::move(logprobs)},
           {"finish_reason", name(output.finish_reason)},
           {"stop_reason", stop_reason_json(output.stop_reason)}};
@@ -84,6 +86,7 @@ Json request_json(const RequestOutput& output, const ShownOutput& shown,
   for (const CompletionOutput& choice : output.outputs)
     json["outputs"].push_back(choice_json(choice, shown.logprobs, tokenizer));
   json["seed"] = output.seed;
+  json["num_cached_tokens"] = output.num_cached_tokens;
   json["usage"] = usage_json(output);
   json["metrics"] = metrics_json(output.metrics, shown.load_s);
   if (shown.prefill && shown.decode)

@@ -22,14 +22,24 @@ constexpr std::array kComparePositionals = {
 
 constexpr std::array kCommands = {
     CommandSpec{Command::generate, "generate", kModelOnly, "Generates text after a prompt.",
-                "The prompt is given by exactly one of --prompt and --prompt-token-ids. Text is "
+                "The prompt is given by exactly one of --prompt and --prompt-token-ids, or many of them by "
+                "--input. Text is "
                 "used as it is, after the BOS "
                 "token where the model's file asks for one; with --chat it is the user's message "
                 "in a conversation, "
                 "rendered by the model's chat template, to which nothing is added. The answer "
                 "streams to standard output. On a terminal, a line "
                 "of figures follows on standard error; in a pipe there is nothing but the text. "
-                "Ctrl-C ends the answer."},
+                "Ctrl-C ends the answer. "
+                "With --input each line of FILE is an object with one of prompt, prompt_token_ids "
+                "and messages, and may have sampling_params (names as in the flags below, which are "
+                "its defaults), priority, cache_salt, custom_id, id and, beside messages, "
+                "add_generation_prompt and continue_final_message. Its result is a line of --output, "
+                "in the order of the input: line (its number), input_hash, custom_id and id, and "
+                "what --json prints; or error, with code and message: a bad line fails alone, and "
+                "the exit code is that of the first that failed. A run that was interrupted goes on "
+                "where it stopped when it is started again. On a terminal a bar shows how far it "
+                "is."},
     CommandSpec{
         Command::chat, "chat", kModelOnly, "Holds a conversation in the terminal.",
         "Ctrl-C stops an answer; Ctrl-C at the prompt, Ctrl-D or /exit ends the program; "
@@ -225,6 +235,16 @@ constexpr std::array kOptions = {
                      kInput)),
     no_variable(list(OptionKind::integer_list, "prompt_token_ids", "IDS", 0, "",
                      "the prompt as token ids, 1,2,3; nothing is added to them", G, kInput)),
+    no_variable(text("input", "FILE",
+                     "many prompts: JSON lines with prompt, prompt_token_ids or messages; - reads "
+                     "standard input",
+                     G, kInput)),
+    shown_default(no_variable(text("output", "FILE",
+                                   "where their results go, a line for each; what is there already "
+                                   "is not computed again",
+                                   G, kInput)),
+                  "-, standard output"),
+    no_variable(flag("overwrite", "drop what is in the output file", G, kInput)),
     no_variable(flag("chat", "the prompt is a user's message; the model's chat template is applied",
                      G, kInput)),
     no_variable(text("system", "TEXT", "the system message of the conversation", G | C, kInput)),
@@ -251,6 +271,9 @@ constexpr std::array kOptions = {
                         G | C, kSampling),
                 OptionKind::seed),
         "a fresh one, which is reported"),
+    repeatable(text("bad_words", "TEXT", "a word that is not written", G | C, kSampling)),
+    list(OptionKind::integer_list, "allowed_token_ids", "IDS", 0, "", "no other tokens are drawn",
+         G | C, kSampling),
     integer("n", 1, kMaxChoices, "1", "answers to the prompt", G, kSampling),
     real("presence_penalty", -2, 2, "0", "subtracted from the logit of each token generated before",
          G | C, kSampling),

@@ -53,7 +53,10 @@ TEST(Options, DefaultsOfSamplingAreThoseOfTheEngine) {
   EXPECT_TRUE(params->stop.empty());
   EXPECT_TRUE(params->stop_token_ids.empty());
   EXPECT_EQ(params->ignore_eos, expected.ignore_eos);
-  EXPECT_EQ(params->max_tokens, expected.max_tokens);
+  EXPECT_EQ(params->max_tokens, std::nullopt) << "an answer in a terminal goes to its end";
+  EXPECT_EQ(params->detokenize, expected.detokenize);
+  EXPECT_TRUE(params->allowed_token_ids.empty());
+  EXPECT_TRUE(params->bad_words.empty());
   EXPECT_EQ(params->min_tokens, expected.min_tokens);
   EXPECT_EQ(params->logprobs, expected.logprobs);
   EXPECT_EQ(params->prompt_logprobs, expected.prompt_logprobs);

@@ -94,6 +94,9 @@ Result<SamplingParams> read_sampling_params(const OptionValues& options) {
   params.repetition_penalty = options.get<double>("repetition_penalty");
   for (const auto& biases : options.all<std::vector<LogitBias>>("logit_bias"))
     params.logit_bias.insert(params.logit_bias.end(), biases.begin(), biases.end());
+  params.bad_words = options.all<std::string>("bad_words");
+  params.allowed_token_ids = to_token_ids(
+      options.find<std::vector<int64_t>>("allowed_token_ids").value_or(std::vector<int64_t>()));
   read_ends(params, options);
   if (options.command() == Command::generate) read_outputs(params, options);
   OCTAVO_CHECK_OK(validate(params, kAnyVocabulary));

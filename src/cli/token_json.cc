@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <limits>
 #include <nlohmann/json.hpp>
+
 #include "formats/shallow_json.h"
 
 namespace octavo::cli {
@@ -25,7 +26,9 @@ Result<json> parse(std::string_view text, std::string_view name) {
   return std::move(root);
 }
 
-Result<std::vector<TokenId>> read_ids(const json& array, std::string_view name) {
+}  // namespace
+
+Result<std::vector<TokenId>> read_token_ids(const json& array, std::string_view name) {
   if (!array.is_array()) return refuse(name, "is not an array of token ids, such as [1, 2, 3]");
   std::vector<TokenId> ids;
   ids.reserve(array.size());
@@ -41,11 +44,9 @@ Result<std::vector<TokenId>> read_ids(const json& array, std::string_view name) 
   return ids;
 }
 
-}  // namespace
-
 Result<std::vector<TokenId>> parse_token_ids(std::string_view text, std::string_view name) {
   OCTAVO_TRY(const json root, parse(text, name));
-  return read_ids(root, name);
+  return read_token_ids(root, name);
 }
 
 Result<std::vector<std::vector<TokenId>>> parse_windows(std::string_view text,
@@ -57,7 +58,7 @@ Result<std::vector<std::vector<TokenId>>> parse_windows(std::string_view text,
   std::vector<std::vector<TokenId>> windows;
   for (const json& window : *field) {
     OCTAVO_TRY(std::vector<TokenId> ids,
-               read_ids(window, fmt::format("{}: window {}", name, windows.size())));
+               read_token_ids(window, fmt::format("{}: window {}", name, windows.size())));
     windows.push_back(std::move(ids));
   }
   return windows;
