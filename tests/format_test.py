@@ -24,7 +24,7 @@ def main():
     if not program:
         print(f"skipped: clang-format {VERSION} is not installed")
         return 77
-    files = [str(p) for d in ("src", "tests", "fuzz", "benchmarks") for s in ("*.h", "*.cc") for p in sorted((ROOT / d).rglob(s))]
+    files = [str(p) for d in ("src", "tests", "fuzz", "benchmarks", "examples") for s in ("*.h", "*.cc") for p in sorted((ROOT / d).rglob(s))]
     run = subprocess.run([program, "--dry-run", "--Werror", "--style=file", *files], capture_output=True, text=True)
     faulty = sorted({line.split(":")[0] for line in run.stderr.splitlines() if "clang-format-violations" in line})
     if run.returncode:

@@ -26,7 +26,8 @@ std::vector<ScannedLine> scan(const std::string& path, size_t max_bytes) {
 TEST(LineScanner, FindsLinesWithinBounds) {
   const testing::TempFolder folder;
   const std::string big(200'000, 'x');
-  const auto lines = scan(folder.write("a", "one\n\n" + big + "\n" + big.substr(1) + "\nend"), 1000);
+  const auto lines =
+      scan(folder.write("a", "one\n\n" + big + "\n" + big.substr(1) + "\nend"), 1000);
   ASSERT_EQ(lines.size(), 5u);
   EXPECT_EQ(lines[0].text, "one");
   EXPECT_EQ(lines[1].text, "");

@@ -84,15 +84,15 @@ Result<void> read_member(const std::string& name, const json& value, BatchLine& 
 
 Result<BatchLine> read_line(const json& object, const SamplingParams& defaults) {
   BatchLine line{.content = {}, .chat = {}, .params = defaults};
-  const auto given = object.count("prompt") + object.count("prompt_token_ids") +
-                     object.count("messages");
+  const auto given =
+      object.count("prompt") + object.count("prompt_token_ids") + object.count("messages");
   if (given != 1)
     return refuse("needs exactly one of prompt, prompt_token_ids and messages, and has {}",
                   given == 0 ? "none" : "several");
   for (const std::string_view name : {"add_generation_prompt", "continue_final_message"})
-    if (object.contains(name) && !object.contains("messages")) return refuse("{} needs messages", name);
-  for (const auto& [name, value] : object.items())
-    OCTAVO_CHECK_OK(read_member(name, value, line));
+    if (object.contains(name) && !object.contains("messages"))
+      return refuse("{} needs messages", name);
+  for (const auto& [name, value] : object.items()) OCTAVO_CHECK_OK(read_member(name, value, line));
   OCTAVO_CHECK_OK(validate(line.params, std::numeric_limits<int>::max()));
   return line;
 }
@@ -104,7 +104,8 @@ ParsedLine parse_batch_line(std::string_view text, const SamplingParams& default
   if (!object) return {tl::make_unexpected(object.error())};
   ParsedLine parsed{read_line(*object, defaults)};
   for (const std::string name : {"custom_id", "id"})
-    if (object->contains(name) && check_id((*object)[name], name)) parsed.echo[name] = (*object)[name];
+    if (object->contains(name) && check_id((*object)[name], name))
+      parsed.echo[name] = (*object)[name];
   return parsed;
 }
 

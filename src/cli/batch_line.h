@@ -14,7 +14,7 @@ namespace octavo::cli {
 
 struct BatchLine {
   std::variant<std::string, std::vector<TokenId>, nlohmann::ordered_json> content;  // messages
-  ChatOptions chat;  // of messages
+  ChatOptions chat;                                                                 // of messages
   SamplingParams params;
   int priority = 0;
   std::string cache_salt = {};

@@ -112,9 +112,9 @@ std::optional<RunItem> BatchRun::next_item(const LoadedEngine& engine, const Opt
   if (!line || !*line) return std::nullopt;
   ParsedLine parsed =
       (*line)->too_long
-          ? ParsedLine{fail(ErrorCode::resource_exhausted,
-                            fmt::format("longer than {} bytes, the most that a line may have",
-                                        kMaxLineBytes))}
+          ? ParsedLine{fail(
+                ErrorCode::resource_exhausted,
+                fmt::format("longer than {} bytes, the most that a line may have", kMaxLineBytes))}
           : parse_batch_line((*line)->text, defaults_);
   Asked asked{head_of(**line), std::move(parsed.echo), {}};
   if (parsed.line)
@@ -128,8 +128,7 @@ std::optional<RunItem> BatchRun::next_item(const LoadedEngine& engine, const Opt
 
 Result<void> BatchRun::write_ready(const LoadedEngine& engine, const Options& options) {
   while (!ready_.empty() && ready_.begin()->first == first_asked_) {
-    OCTAVO_CHECK_OK(
-        write(asked_.front(), std::move(ready_.begin()->second), *engine.tokenizer));
+    OCTAVO_CHECK_OK(write(asked_.front(), std::move(ready_.begin()->second), *engine.tokenizer));
     ready_.erase(ready_.begin());
     asked_.pop_front();
     ++first_asked_;
@@ -138,8 +137,7 @@ Result<void> BatchRun::write_ready(const LoadedEngine& engine, const Options& op
   return {};
 }
 
-Result<void> BatchRun::write(const Asked& asked, RequestOutput output,
-                             const Tokenizer& tokenizer) {
+Result<void> BatchRun::write(const Asked& asked, RequestOutput output, const Tokenizer& tokenizer) {
   Json rest = Json::object();
   if (output.error)
     rest["error"] = {

@@ -17,8 +17,8 @@
 namespace octavo::cli {
 
 struct BatchFigures {
-  int64_t done = 0;      // lines that have a result, those of earlier runs included
-  int64_t failed = 0;    // of them
+  int64_t done = 0;    // lines that have a result, those of earlier runs included
+  int64_t failed = 0;  // of them
   std::optional<ErrorCode> first_error;
   int64_t first_failed_line = 0;
   int64_t computed = 0;  // lines of this run
@@ -38,10 +38,10 @@ class BatchRun {
   Result<bool> has_more();
 
   struct Options {
-    int places = 1;         // requests that the engine takes at once
-    size_t window = 1;      // results that wait for an earlier one, at most
-    double load_s = 0;      // shown in each result
-    std::stop_token stop;   // what is done until then is written
+    int places = 1;        // requests that the engine takes at once
+    size_t window = 1;     // results that wait for an earlier one, at most
+    double load_s = 0;     // shown in each result
+    std::stop_token stop;  // what is done until then is written
     std::function<void(const BatchFigures&)> on_result = {};
   };
   // Until the end of the input, or an error of a file (io_error). That of a line is in its result.

@@ -31,7 +31,8 @@ Result<void> check_flags(const OptionValues& options) {
     if (options.is_given(name)) return refuse(fmt::format("{} needs --input", flag_of(name)));
   const bool has_text = options.is_given("prompt");
   const bool has_ids = options.is_given("prompt_token_ids");
-  if (has_text == has_ids) return refuse("give exactly one of --prompt and --prompt-token-ids, or --input");
+  if (has_text == has_ids)
+    return refuse("give exactly one of --prompt and --prompt-token-ids, or --input");
   if (has_ids && options.flag("chat"))
     return refuse("--chat needs --prompt: a chat template renders text, not token ids");
   if (options.is_given("system") && !options.flag("chat")) return refuse("--system needs --chat");

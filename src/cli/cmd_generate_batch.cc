@@ -37,9 +37,9 @@ bool is_same_file(int a, int b) {
 Result<void> check_flags(const OptionValues& options) {
   for (const std::string_view name : {"prompt", "prompt_token_ids", "chat", "system"})
     if (options.is_given(name))
-      return fail(ErrorCode::invalid_argument,
-                  fmt::format("{} does not go with --input, whose lines say what is asked",
-                              flag_of(name)));
+      return fail(
+          ErrorCode::invalid_argument,
+          fmt::format("{} does not go with --input, whose lines say what is asked", flag_of(name)));
   if (options.flag("overwrite") && output_name(options) == "-")
     return fail(ErrorCode::invalid_argument, "--overwrite needs --output FILE");
   return check_engine_flags(options);
@@ -118,8 +118,7 @@ Result<void> run_batch(BatchRun& batch, EngineOptions engine_options, const std:
   const double load_s = seconds_since(start);
 
   InterruptGuard interrupt;
-  ProgressBar progress(terminal,
-                       terminal.error_is_terminal() ? count_lines(input) : std::nullopt);
+  ProgressBar progress(terminal, terminal.error_is_terminal() ? count_lines(input) : std::nullopt);
   progress.show(batch.figures());
   const auto generating = Clock::now();
   const auto done = batch.run(

@@ -21,25 +21,26 @@ constexpr std::array kComparePositionals = {
                "block-size, max-num-seqs or max-num-batched-tokens"}};
 
 constexpr std::array kCommands = {
-    CommandSpec{Command::generate, "generate", kModelOnly, "Generates text after a prompt.",
-                "The prompt is given by exactly one of --prompt and --prompt-token-ids, or many of them by "
-                "--input. Text is "
-                "used as it is, after the BOS "
-                "token where the model's file asks for one; with --chat it is the user's message "
-                "in a conversation, "
-                "rendered by the model's chat template, to which nothing is added. The answer "
-                "streams to standard output. On a terminal, a line "
-                "of figures follows on standard error; in a pipe there is nothing but the text. "
-                "Ctrl-C ends the answer. "
-                "With --input each line of FILE is an object with one of prompt, prompt_token_ids "
-                "and messages, and may have sampling_params (names as in the flags below, which are "
-                "its defaults), priority, cache_salt, custom_id, id and, beside messages, "
-                "add_generation_prompt and continue_final_message. Its result is a line of --output, "
-                "in the order of the input: line (its number), input_hash, custom_id and id, and "
-                "what --json prints; or error, with code and message: a bad line fails alone, and "
-                "the exit code is that of the first that failed. A run that was interrupted goes on "
-                "where it stopped when it is started again. On a terminal a bar shows how far it "
-                "is."},
+    CommandSpec{
+        Command::generate, "generate", kModelOnly, "Generates text after a prompt.",
+        "The prompt is given by exactly one of --prompt and --prompt-token-ids, or many of them by "
+        "--input. Text is "
+        "used as it is, after the BOS "
+        "token where the model's file asks for one; with --chat it is the user's message "
+        "in a conversation, "
+        "rendered by the model's chat template, to which nothing is added. The answer "
+        "streams to standard output. On a terminal, a line "
+        "of figures follows on standard error; in a pipe there is nothing but the text. "
+        "Ctrl-C ends the answer. "
+        "With --input each line of FILE is an object with one of prompt, prompt_token_ids "
+        "and messages, and may have sampling_params (names as in the flags below, which are "
+        "its defaults), priority, cache_salt, custom_id, id and, beside messages, "
+        "add_generation_prompt and continue_final_message. Its result is a line of --output, "
+        "in the order of the input: line (its number), input_hash, custom_id and id, and "
+        "what --json prints; or error, with code and message: a bad line fails alone, and "
+        "the exit code is that of the first that failed. A run that was interrupted goes on "
+        "where it stopped when it is started again. On a terminal a bar shows how far it "
+        "is."},
     CommandSpec{
         Command::chat, "chat", kModelOnly, "Holds a conversation in the terminal.",
         "Ctrl-C stops an answer; Ctrl-C at the prompt, Ctrl-D or /exit ends the program; "

@@ -15,7 +15,8 @@
 namespace octavo::cli {
 namespace {
 
-constexpr size_t kHeadBytes = 256;  // of a result line; enough for its head and the name of an error
+constexpr size_t kHeadBytes =
+    256;  // of a result line; enough for its head and the name of an error
 constexpr std::string_view kErrorBegins = ",\"error\":{\"code\":\"";
 
 // Of a line that begins with its head. Nothing: it is no failed one.
@@ -42,9 +43,9 @@ Result<ResultFile> ResultFile::open(const std::string& path, bool overwrite) {
   if (!file || ::fstat(file.get(), &facts) != 0) return system_error(path, "write");
   const bool is_regular = S_ISREG(facts.st_mode);
   if (is_regular && !lock(file.get()))
-    return fail(ErrorCode::invalid_argument,
-                fmt::format("--output {} is being written by another run; wait for its end",
-                            quote(path)));
+    return fail(
+        ErrorCode::invalid_argument,
+        fmt::format("--output {} is being written by another run; wait for its end", quote(path)));
   if (is_regular && overwrite && ::ftruncate(file.get(), 0) != 0)
     return system_error(path, "empty");
   return ResultFile(std::move(file), path, is_regular);

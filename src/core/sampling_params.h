@@ -33,7 +33,7 @@ struct SamplingParams {
   std::vector<TokenId> stop_token_ids;
   bool ignore_eos = false;
   std::optional<int> max_tokens = 16;  // >= 0; unset: to the end of the context
-  int min_tokens = 0;           // no end of answer before this many tokens; <= max_tokens
+  int min_tokens = 0;                  // no end of answer before this many tokens; <= max_tokens
   std::optional<int> logprobs;  // this many most probable tokens beside the chosen one; -1: all
   std::optional<int> prompt_logprobs;
   bool include_stop_str_in_output = false;

@@ -116,7 +116,9 @@ TEST(SamplingParams, StopStringsNeedText) {
 }
 
 TEST(SamplingParams, BarredTokensAreChecked) {
-  EXPECT_TRUE(validate_with([](auto& p) { p.allowed_token_ids = {TokenId{0}, TokenId{kVocab - 1}}; }));
+  EXPECT_TRUE(validate_with([](auto& p) {
+    p.allowed_token_ids = {TokenId{0}, TokenId{kVocab - 1}};
+  }));
   expect_refused([](auto& p) { p.allowed_token_ids = {TokenId{kVocab}}; }, "allowed_token_ids",
                  std::to_string(kVocab));
   expect_refused([](auto& p) { p.allowed_token_ids = {TokenId{-1}}; }, "allowed_token_ids", "-1");

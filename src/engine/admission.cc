@@ -52,10 +52,11 @@ Result<int> tokens_to_generate(const Request& request, int max_model_len) {
 Result<void> check_request(const Request& request, const AdmissionLimits& limits) {
   OCTAVO_CHECK_OK(validate(request.params, limits.num_tokens));
   if (request.priority != 0 && !limits.has_priorities)
-    return fail(ErrorCode::invalid_argument,
-                fmt::format("priority is {}, but the engine serves requests in another order; leave "
-                            "it out, or set scheduling_policy to priority",
-                            request.priority));
+    return fail(
+        ErrorCode::invalid_argument,
+        fmt::format("priority is {}, but the engine serves requests in another order; leave "
+                    "it out, or set scheduling_policy to priority",
+                    request.priority));
   if (request.prompt_token_ids.empty())
     return fail(ErrorCode::invalid_argument, "the prompt is empty; give at least one token");
   OCTAVO_CHECK_OK(check_ids(request.prompt_token_ids, limits.num_tokens));

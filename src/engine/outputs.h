@@ -22,8 +22,8 @@ using StopReason = std::variant<std::monostate, std::string, TokenId>;
 struct CompletionOutput {
   int index = 0;
   std::string text;
-  std::vector<TokenId> token_ids;       // a final end or stop token included
-  std::vector<TokenLogprobs> logprobs;  // one per token, if asked for
+  std::vector<TokenId> token_ids;                 // a final end or stop token included
+  std::vector<TokenLogprobs> logprobs;            // one per token, if asked for
   std::optional<double> cumulative_logprob = {};  // of all its tokens, if logprobs were asked for
   FinishReason finish_reason = FinishReason::length;
   StopReason stop_reason;

@@ -17,8 +17,7 @@ constexpr std::string_view kShouts =
 
 LoadedEngine engine_with(std::string_view source) {
   LoadedEngine engine;
-  engine.tokenizer =
-      std::make_unique<Tokenizer>(*Tokenizer::create(testing::tiny_byte_spec()));
+  engine.tokenizer = std::make_unique<Tokenizer>(*Tokenizer::create(testing::tiny_byte_spec()));
   engine.chat_template = *ChatTemplate::parse(source);
   return engine;
 }
@@ -40,8 +39,8 @@ TEST(ChatPrompt, ContinuesExactlyAfterTheLastContent) {
       const auto prompt =
           render_chat(engine, to_json({{"user", "yes <eos>"}, {"assistant", last}}), kContinue);
       ASSERT_TRUE(prompt) << prompt.error().message;
-      EXPECT_TRUE(prompt->text.ends_with((source == kPlain ? "<|assistant|>" : "[assistant]") +
-                                         last))
+      EXPECT_TRUE(
+          prompt->text.ends_with((source == kPlain ? "<|assistant|>" : "[assistant]") + last))
           << prompt->text;
       // Whatever the user wrote, no control token comes of it (I11).
       EXPECT_EQ(std::count(prompt->ids.begin(), prompt->ids.end(), TokenId{263}), 1);

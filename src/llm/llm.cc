@@ -132,8 +132,8 @@ std::vector<RequestOutput> LLM::chat(std::span<const ChatMessages> conversations
     return request_of(impl_->loaded, to_json(conversations[i]), chat, params);
   };
   return impl_->collect(
-      source_of(conversations.size(), make), conversations.size(),
-      [&](size_t) { return params.n; }, options);
+      source_of(conversations.size(), make), conversations.size(), [&](size_t) { return params.n; },
+      options);
 }
 
 RequestOutput LLM::chat(const ChatMessages& messages) {
@@ -201,8 +201,8 @@ Result<int> LLM::pin_prefix(const Prompt& prompt) {
   if (output.error) return tl::make_unexpected(*output.error);
   Result<int> pinned = 0;
   impl_->loaded.engine->inspect([&](EngineCore& core) {
-    pinned = core.scheduler().pin({.salt = prompt.cache_salt, .adapter = {}},
-                                  output.prompt_token_ids);
+    pinned =
+        core.scheduler().pin({.salt = prompt.cache_salt, .adapter = {}}, output.prompt_token_ids);
   });
   if (pinned && *pinned == 0)
     return fail(ErrorCode::unsupported,

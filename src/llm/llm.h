@@ -103,8 +103,9 @@ class LLM {
   }
   template <std::ranges::input_range Range, class... Args>
   requires(std::convertible_to<std::ranges::range_reference_t<const Range&>, Prompt> &&
-           !std::convertible_to<const Range&, std::span<const Prompt>>)
-  auto generate(const Range& prompts, const Args&... args) {
+           !std::convertible_to<const Range&,
+                                std::span<const Prompt>>) auto generate(const Range& prompts,
+                                                                        const Args&... args) {
     const std::vector<Prompt> owned(std::ranges::begin(prompts), std::ranges::end(prompts));
     return generate(std::span<const Prompt>(owned), args...);
   }
@@ -128,7 +129,7 @@ class LLM {
   // As generate() does it. Errors: those of Tokenizer::encode.
   Result<std::vector<TokenId>> encode(std::string_view text) const;
   std::string decode(std::span<const TokenId> ids, bool skip_special_tokens = true) const;
-  int max_model_len() const;  // tokens of a prompt and its answer
+  int max_model_len() const;                      // tokens of a prompt and its answer
   const std::vector<std::string>& notes() const;  // on how the model was loaded
 
   // Forgets all K and V that nobody uses at the moment, but for what is pinned.

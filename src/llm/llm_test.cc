@@ -2,7 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
+#include <semaphore>
+#include <set>
 #include <thread>
+#include <utility>
 
 #include "support/paths.h"
 
@@ -82,8 +86,9 @@ TEST(LLM, DefaultsAreThoseOfVllm) {
 
 TEST(LLM, OneBadPromptFailsAlone) {
   LLM llm(tiny());
-  std::vector<Prompt> prompts = {"good", ids({100000}), std::string("\xff"), ids({}),
-                                 std::vector<TokenId>(1000, TokenId{5}), "good"};
+  std::vector<Prompt> prompts = {
+      "good", ids({100000}), std::string("\xff"), ids({}), std::vector<TokenId>(1000, TokenId{5}),
+      "good"};
   prompts.push_back("urgent");
   prompts.back().priority = -1;  // under fcfs
   SamplingParams params = greedy(4);
@@ -148,7 +153,8 @@ TEST(LLM, StreamsJoinToTheAnswers) {
       const auto& same = expected[event->prompt_index].outputs;
       for (size_t c = 0; c < 2; ++c) {
         EXPECT_EQ(output[c].token_ids, same[c].token_ids);
-        EXPECT_EQ(output[c].text, joined[{event->prompt_index, static_cast<int>(c)}].text);
+        const StreamEvent& all = joined[std::pair(event->prompt_index, static_cast<int>(c))];
+        EXPECT_EQ(output[c].text, all.text);
         double sum = 0;
         for (const auto& position : output[c].logprobs) sum += position.entries[0].logprob;
         EXPECT_EQ(output[c].cumulative_logprob, sum);
@@ -166,30 +172,49 @@ TEST(LLM, StreamsJoinToTheAnswers) {
               expected[place.first].outputs[static_cast<size_t>(place.second)].token_ids);
 }
 
+// Steps of the engine, counted out, so that a cancellation comes before the end on any machine.
+class Gate {
+ public:
+  EngineOptions options() {
+    EngineOptions options = tiny();
+    options.on_step = [this](const StepReport&) { steps_.acquire(); };
+    return options;
+  }
+  void open() { steps_.release(100'000); }
+
+ private:
+  std::counting_semaphore<> steps_{5};
+};
+
 TEST(LLM, OnePromptOfAStreamIsCancelled) {
-  LLM llm(tiny());
+  Gate gate;
+  LLM llm(gate.options());
   Stream stream = llm.stream({ids({1}), ids({2})}, greedy(200));
   std::vector<RequestOutput> outputs(2);
+  bool cancelled = false;
   while (auto event = stream.next()) {
-    if (!event->output && event->prompt_index == 0) stream.cancel(0);
     if (event->output) outputs[event->prompt_index] = std::move(*event->output);
+    if (std::exchange(cancelled, true)) continue;
+    stream.cancel(0);
+    gate.open();
   }
   EXPECT_EQ(outputs[0].outputs[0].finish_reason, FinishReason::abort);
-  EXPECT_LT(outputs[0].outputs[0].token_ids.size(), 200u);
+  EXPECT_LT(outputs[0].outputs[0].token_ids.size(), 10u) << "within a step";
   EXPECT_EQ(outputs[1].outputs[0].token_ids.size(), 200u);
   EXPECT_EQ(llm.get_metrics().scheduler.num_running, 0);
 }
 
 TEST(LLM, ACancelledCallReturnsWhatThereIs) {
-  EngineOptions options = tiny();
+  Gate gate;
+  EngineOptions options = gate.options();
   options.max_queue_len = 2;
   LLM llm(options);
   std::stop_source stop;
-  size_t events = 0;
-  const auto outputs = llm.generate(
-      some_prompts(6), greedy(200),
-      {.on_event = [&](const StreamEvent&) { ++events == 3 ? stop.request_stop() : false; },
-       .cancel = stop.get_token()});
+  const auto on_event = [&](const StreamEvent&) {
+    if (stop.request_stop()) gate.open();
+  };
+  const auto outputs = llm.generate(some_prompts(6), greedy(200),
+                                    {.on_event = on_event, .cancel = stop.get_token()});
   ASSERT_EQ(outputs.size(), 6u);
   for (const RequestOutput& output : outputs) {
     EXPECT_TRUE(output.finished);
@@ -197,6 +222,7 @@ TEST(LLM, ACancelledCallReturnsWhatThereIs) {
     ASSERT_EQ(output.outputs.size(), 1u);
     EXPECT_EQ(output.outputs[0].finish_reason, FinishReason::abort);
   }
+  EXPECT_FALSE(outputs[0].outputs[0].token_ids.empty());
   EXPECT_TRUE(outputs[5].outputs[0].token_ids.empty()) << "it never began";
   EXPECT_EQ(llm.generate("a", greedy(2)).outputs[0].token_ids.size(), 2u) << "places came back";
 }
@@ -241,11 +267,21 @@ TEST(LLM, PinnedPrefixesOutliveAReset) {
   EXPECT_EQ(LLM(without).pin_prefix(shared).error().code, ErrorCode::unsupported);
 }
 
-TEST(LLM, AModelWithoutATemplateRefusesChat) {
+TEST(LLM, ChatIsGenerationAfterTheRenderedTemplate) {
   LLM llm(tiny());
-  const RequestOutput output = llm.chat({{"user", "Hi"}});
-  ASSERT_TRUE(output.error);
-  EXPECT_EQ(output.error->code, ErrorCode::unsupported);
+  const ChatMessages messages = {{"user", "Hi"}, {"assistant", "Hello, "}};
+  const RequestOutput answer = llm.chat({{"user", "Hi"}}, greedy(5));
+  ASSERT_FALSE(answer.error) << answer.error->message;
+  EXPECT_NE(answer.prompt->find("Hi"), std::string::npos);
+  EXPECT_EQ(llm.generate(answer.prompt_token_ids, greedy(5)).outputs[0].token_ids,
+            answer.outputs[0].token_ids);
+  const auto both = llm.chat(std::vector<ChatMessages>{{{"user", "Hi"}}, {}}, greedy(5));
+  EXPECT_EQ(both[0].outputs[0].token_ids, answer.outputs[0].token_ids);
+  EXPECT_TRUE(both[1].error) << "no messages";
+  const RequestOutput continued = llm.chat(
+      messages, greedy(5), {.add_generation_prompt = false, .continue_final_message = true});
+  ASSERT_FALSE(continued.error) << continued.error->message;
+  EXPECT_TRUE(continued.prompt->ends_with("Hello, "));
 }
 
 TEST(LLM, ParametersReachTheSampler) {

@@ -20,7 +20,7 @@ struct Prompt {
   // Text is encoded as it is, control tokens in it being ordinary text, after the BOS token where
   // the model's file asks for one. To token ids nothing is added.
   std::variant<std::string, std::vector<TokenId>> content;
-  int priority = 0;  // lower goes first; only under SchedulingPolicy::priority
+  int priority = 0;             // lower goes first; only under SchedulingPolicy::priority
   std::string cache_salt = {};  // prompts share cached prefixes only with those of the same salt
 };
 

@@ -12,23 +12,23 @@ RunItem request_of(const LoadedEngine& engine, const Prompt& prompt, const Sampl
   const auto* text = std::get_if<std::string>(&prompt.content);
   if (!text) {
     request.prompt_token_ids = std::get<std::vector<TokenId>>(prompt.content);
-    return {std::move(request)};
+    return {std::move(request), {}, params.n};
   }
   auto ids = engine.tokenizer->encode(*text, {.parse_special = false, .add_special = true});
-  if (!ids) return {tl::make_unexpected(ids.error()), *text};
+  if (!ids) return {tl::make_unexpected(ids.error()), *text, params.n};
   request.prompt_token_ids = std::move(*ids);
-  return {std::move(request), *text};
+  return {std::move(request), *text, params.n};
 }
 
 RunItem request_of(const LoadedEngine& engine, const nlohmann::ordered_json& messages,
                    const ChatOptions& chat, const SamplingParams& params) {
   auto prompt = render_chat(engine, messages, chat);
-  if (!prompt) return {tl::make_unexpected(prompt.error())};
+  if (!prompt) return {tl::make_unexpected(prompt.error()), {}, params.n};
   return {Request{.prompt_token_ids = std::move(prompt->ids),
                   .params = params,
                   .priority = 0,
                   .cache_salt = {}},
-          std::move(prompt->text)};
+          std::move(prompt->text), params.n};
 }
 
 void fill_outputs(RequestOutput& output, int num_choices) {

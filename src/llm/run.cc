@@ -110,8 +110,7 @@ bool Run::take_one() {
 }
 
 void Run::submit(size_t index, RunItem item) {
-  const int num_choices = item.request ? item.request->params.n : 1;
-  const auto end = [shared = shared_, index, num_choices,
+  const auto end = [shared = shared_, index, num_choices = item.num_choices,
                     prompt = std::move(item.prompt)](RequestOutput output) {
     output.prompt = prompt;
     output.finished = true;

@@ -21,6 +21,7 @@ namespace octavo {
 struct RunItem {
   Result<Request> request;
   std::optional<std::string> prompt = {};  // for RequestOutput::prompt
+  int num_choices = 1;                     // entries of its output, whatever happens
 };
 // The next one; nothing: there are no more. Called by next().
 using RunSource = std::function<std::optional<RunItem>()>;
@@ -32,13 +33,13 @@ struct StreamEvent {
   int choice = 0;
   std::string text = {};
   std::vector<TokenId> token_ids = {};
-  std::vector<TokenLogprobs> logprobs = {};      // one per token, if asked for
-  std::optional<RequestOutput> output = {};      // complete; the above is then empty
+  std::vector<TokenLogprobs> logprobs = {};  // one per token, if asked for
+  std::optional<RequestOutput> output = {};  // complete; the above is then empty
 };
 
 struct RunOptions {
-  bool wants_deltas = false;    // else only the ends of prompts
-  size_t window = SIZE_MAX;     // a prompt waits until the one so many before it has been handed over
+  bool wants_deltas = false;  // else only the ends of prompts
+  size_t window = SIZE_MAX;   // a prompt waits until the one so many before it has been handed over
   std::stop_token cancel = {};  // ends what is on its way and takes no more
 };
 

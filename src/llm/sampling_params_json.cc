@@ -34,8 +34,10 @@ Result<void> read(const json& value, double& out) {
 }
 
 Result<void> read(const json& value, int& out) {
-  constexpr auto kLowest = std::numeric_limits<int>::min(), kHighest = std::numeric_limits<int>::max();
-  if (!value.is_number_integer() || (value.is_number_unsigned() && value.get<uint64_t>() > kHighest) ||
+  constexpr auto kLowest = std::numeric_limits<int>::min(),
+                 kHighest = std::numeric_limits<int>::max();
+  if (!value.is_number_integer() ||
+      (value.is_number_unsigned() && value.get<uint64_t>() > kHighest) ||
       value.get<int64_t>() < kLowest)
     return expected("an integer of 32 bits");
   out = value.get<int>();

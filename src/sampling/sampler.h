@@ -1,7 +1,7 @@
 // One row of logits in, one token out. The order of operations is fixed:
 //   check for NaN and infinity; logprobs from the untouched row; logit_bias; repetition, frequency
-//   and presence penalty; allowed_token_ids, bad words, min_tokens; then either the largest logit (temperature 0, ties to the
-//   lower id), or temperature, min_p, top_k, top_p and a draw.
+//   and presence penalty; allowed_token_ids, bad words, min_tokens; then either the largest logit
+//   (temperature 0, ties to the lower id), or temperature, min_p, top_k, top_p and a draw.
 // The draw inverts the cumulative distribution over the kept tokens, most probable first (ties:
 // lower id first), at uniform(seed, choice, position). Equal inputs give the equal token, whatever
 // else is in the batch.

@@ -204,7 +204,9 @@ TEST(MinTokens, IsAnErrorIfNothingElseIsPossible) {
 TEST(AllowedTokens, NoOtherIsDrawn) {
   const std::vector<float> row = {1, 5, 2, 4};
   EXPECT_EQ(pick(row, greedy_with([](auto& p) { p.allowed_token_ids = tokens({0, 2, 2}); })), 2);
-  EXPECT_EQ(ids_drawn(row, with([](auto& p) { p.allowed_token_ids = tokens({0, 3}); })),
+  EXPECT_EQ(ids_drawn(row, with([](auto& p) {
+                        p.allowed_token_ids = tokens({0, 3});
+                      })),
             (std::set<int>{0, 3}));
   const auto none = sample({-kInf, 3}, with([](auto& p) { p.allowed_token_ids = tokens({0}); }));
   ASSERT_FALSE(none);
@@ -218,8 +220,7 @@ TEST(BadWords, BarTheLastTokenWhereTheAnswerEndsInTheOthers) {
   const auto pick_after = [&](const Tokens& prompt, const Tokens& answer) {
     Sampler sampler(static_cast<int>(row.size()));
     const SamplingParams params = greedy_with([](auto&) {});
-    const auto result =
-        sampler.sample(row, {params, 1, 0, {prompt, answer}, {}, std::span(words)});
+    const auto result = sampler.sample(row, {params, 1, 0, {prompt, answer}, {}, std::span(words)});
     return result ? raw(result->token) : -1;
   };
   EXPECT_EQ(pick_after({}, {}), 3) << "a word of one token is always barred";

@@ -543,7 +543,7 @@ class PackFiles(Case):
         self.answer(model=SMOLLM2)
 
 
-class OnATerminal(Case):
+class TerminalCase(Case):
     def start(self, *args):
         """The program with a pseudo-terminal for all three streams."""
         try:
@@ -575,6 +575,8 @@ class OnATerminal(Case):
     def type(self, text):
         os.write(self.master, text.encode())
 
+
+class OnATerminal(TerminalCase):
     def test_generate_says_how_fast_it_was_and_hints_at_chat(self):
         self.start("generate", SMOLLM2, "--prompt", "The sky is", "--max-tokens", "5", "--seed", "77")
         seen = self.read_until(r"\[loaded in [\d.]+ s; prompt: 3 tokens, [^\n]*; answer: 5 tokens, [^\n]*; end: length; seed: 77\]")

@@ -1,0 +1,220 @@
+#!/usr/bin/env python3
+"""octavo generate --input: many prompts from a file. What is written survives whatever ends the program."""
+
+import json
+import random
+import signal
+import subprocess
+import time
+import unittest
+
+import cli_test
+from cli_test import BINARY, LIMIT_S, SMOLLM2, TINY, environment, octavo
+
+GREEDY = ["--temperature", "0", "--ignore-eos"]
+
+
+def answer(line):
+    """What must not depend on how a run went."""
+    if "error" in line:
+        return line["line"], line["error"]
+    return line["line"], line["prompt_token_ids"], [(o["token_ids"], o["text"]) for o in line["outputs"]]
+
+
+class BatchCase(cli_test.Case):
+    def setUp(self):
+        super().setUp()
+        self.input, self.output = self.tmp / "in.jsonl", self.tmp / "out.jsonl"
+
+    def write(self, *lines):
+        text = [line if isinstance(line, bytes) else json.dumps(line).encode() for line in lines]
+        self.input.write_bytes(b"".join(line + b"\n" for line in text))
+
+    def args(self, *flags, model=TINY):
+        return ["generate", model, "--input", self.input, "--output", self.output, *GREEDY, *flags]
+
+    def results(self):
+        content = self.output.read_bytes()
+        self.assertTrue(content.endswith(b"\n") or not content, "half a line")
+        return [json.loads(line) for line in content.splitlines()]
+
+
+class Lines(BatchCase):
+    def test_results_are_those_of_single_runs_in_the_order_of_the_input(self):
+        self.write({"prompt_token_ids": [1, 2, 3], "sampling_params": {"max_tokens": 40}, "custom_id": "long"},
+                   {"prompt": "hello", "sampling_params": {"max_tokens": 2}, "id": 7}, b"",
+                   {"prompt_token_ids": [9], "sampling_params": {"n": 2, "temperature": 1, "seed": 5, "logprobs": 1}})
+        self.ok(*self.args("--max-tokens", "5"))
+        results = self.results()
+        self.assertEqual([1, 2, 4], [r["line"] for r in results])
+        self.assertEqual(["long", None, None], [r.get("custom_id") for r in results])
+        self.assertEqual(7, results[1]["id"])
+        self.assertEqual("hello", results[1]["prompt"])
+        self.assertEqual([40, 2, 10], [r["usage"]["completion_tokens"] for r in results])
+        alone = self.json("generate", TINY, "--prompt-token-ids", "1,2,3", "--max-tokens", "40", *GREEDY)
+        for key in ("prompt_token_ids", "outputs", "usage"):
+            self.assertEqual(alone[key], results[0][key])
+        self.assertEqual(set(alone) - {"prompt"}, set(results[0]) - {"line", "input_hash", "custom_id", "prompt"})
+        sampled = self.json("generate", TINY, "--prompt-token-ids", "9", "--max-tokens", "5", "--n", "2", "--seed", "5",
+                            "--temperature", "1", "--logprobs", "1", "--ignore-eos")
+        self.assertEqual(sampled["outputs"], results[2]["outputs"])
+
+    def test_bad_lines_fail_alone(self):
+        self.write({"prompt": "a"}, b"not json", {"promt": "a"}, {"prompt_token_ids": [99999], "custom_id": "x"},
+                   b'{"prompt": "\xff"}', {"prompt_token_ids": [1] * 300}, {"messages": []},
+                   b'{"prompt": "' + b"a" * (17 << 20) + b'"}', {"prompt": "a", "priority": 1}, {"prompt": "a"})
+        run = octavo(*self.args("--max-tokens", "3"))
+        self.assertEqual(2, run.returncode, run.error)
+        self.assertIn("8 of 10 lines failed, the first is line 2", run.error)
+        results = self.results()
+        self.assertEqual(list(range(1, 11)), [r["line"] for r in results])
+        for line, code, words in ((2, "invalid_argument", "not a JSON object"), (3, "invalid_argument", "exactly one of"),
+                                  (4, "invalid_argument", "99999"), (5, "invalid_argument", "not UTF-8 at byte 12"),
+                                  (6, "context_overflow", "300 tokens"), (7, "invalid_argument", "at least one message"),
+                                  (8, "resource_exhausted", "longer than"), (9, "invalid_argument", "scheduling_policy")):
+            error = results[line - 1]["error"]
+            self.assertEqual(code, error["code"], error)
+            self.assertIn(words, error["message"])
+            self.assertTrue(error["message"].startswith(f"line {line}: "), error)
+        self.assertEqual("x", results[3]["custom_id"])
+        self.assertEqual(results[0]["outputs"], results[9]["outputs"])
+        # Once more: nothing is left to do, and the verdict is the same.
+        before = self.output.read_bytes()
+        again = octavo(*self.args("--max-tokens", "3"))
+        self.assertEqual((2, run.error), (again.returncode, again.error))
+        self.assertEqual(before, self.output.read_bytes())
+
+    def test_pipes(self):
+        lines = b"".join(json.dumps({"prompt_token_ids": [i]}).encode() + b"\n" for i in range(1, 40))
+        out = self.ok("generate", TINY, "--input", "-", "--max-tokens", "4", *GREEDY, stdin=lines[:-1])
+        self.assertEqual(list(range(1, 40)), [json.loads(line)["line"] for line in out.splitlines()])
+        self.assertEqual("", self.ok("generate", TINY, "--input", "-", stdin=b"\n \n"))
+
+    def test_conversations(self):
+        hi = {"role": "user", "content": "What is 2+2?"}
+        self.write({"messages": [hi]},
+                   {"messages": [hi, {"role": "assistant", "content": "The answer is "}],
+                    "add_generation_prompt": False, "continue_final_message": True})
+        self.ok(*self.args("--max-tokens", "8", model=SMOLLM2))
+        plain, continued = self.results()
+        alone = self.json("generate", SMOLLM2, "--chat", "--prompt", hi["content"], "--max-tokens", "8", *GREEDY)
+        self.assertEqual((alone["prompt"], alone["outputs"]), (plain["prompt"], plain["outputs"]))
+        self.assertTrue(continued["prompt"].endswith("<|im_start|>assistant\nThe answer is "), continued["prompt"])
+
+    def test_what_does_not_fit_together_is_refused(self):
+        self.write({"prompt": "a"})
+        for words, flags in ((["--prompt does not go with --input"], ["--prompt", "x"]),
+                             (["--chat does not go with --input"], ["--chat"])):
+            self.refused(2, words, *self.args(*flags))
+        self.refused(2, ["--overwrite needs --output"], "generate", TINY, "--input", self.input, "--overwrite")
+        self.refused(2, ["--output needs --input"], "generate", TINY, "--prompt", "a", "--output", self.output)
+        self.refused(2, ["is the input"], "generate", TINY, "--input", self.input, "--output", self.input, "--overwrite")
+        self.refused(3, ["no such file"], "generate", TINY, "--input", self.tmp / "none")
+        self.refused(3, ["no such file"], "generate", TINY, "--input", self.input, "--output", self.tmp / "none/out")
+
+
+class Interrupted(BatchCase):
+    LINES = 60
+
+    def setUp(self):
+        super().setUp()
+        self.write(*({"prompt_token_ids": [i, i + 1], "sampling_params": {"max_tokens": 1 + (i * 37) % 120}}
+                     if i % 9 else b"bad" for i in range(1, self.LINES + 1)))
+        self.flags = ["--max-num-seqs", "3"]
+        octavo(*self.args(*self.flags))
+        self.expected = [answer(line) for line in self.results()]
+        self.assertEqual(self.LINES, len(self.expected))
+        self.output.unlink()
+
+    def start(self):
+        return subprocess.Popen([BINARY, *map(str, self.args(*self.flags))], env=environment(),
+                                stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+
+    def size(self):
+        return self.output.stat().st_size if self.output.exists() else 0
+
+    def stop_when_larger(self, size, stop):
+        with self.start() as run:
+            deadline = time.monotonic() + LIMIT_S
+            while self.size() <= size and run.poll() is None and time.monotonic() < deadline:
+                time.sleep(0.0005)
+            run.send_signal(stop)
+            error = run.communicate(timeout=LIMIT_S)[1].decode()
+        return run.returncode, error
+
+    def test_killed_again_and_again(self):
+        choose = random.Random(3)
+        kills = 0
+        while True:
+            code, _ = self.stop_when_larger(self.size() + choose.randrange(1, 6000), signal.SIGKILL)
+            if code != -signal.SIGKILL:
+                break
+            kills += 1
+        self.assertGreater(kills, 3)
+        self.assertEqual(2, code)
+        self.assertEqual(self.expected, [answer(line) for line in self.results()])
+
+    def test_half_a_line_is_computed_again(self):
+        octavo(*self.args(*self.flags))
+        whole = self.output.read_bytes()
+        choose = random.Random(4)
+        for _ in range(6):
+            self.output.write_bytes(whole[:choose.randrange(len(whole))])
+            self.assertEqual(2, octavo(*self.args(*self.flags)).returncode)
+            self.assertEqual(self.expected, [answer(line) for line in self.results()])
+
+    def test_ctrl_c_ends_it_between_lines(self):
+        code, error = self.stop_when_larger(0, signal.SIGINT)
+        self.assertEqual(130, code, error)
+        self.assertIn("goes on from there [cancelled]", error)
+        done = self.results()
+        self.assertTrue(0 < len(done) < self.LINES, len(done))
+        self.assertEqual(self.expected[:len(done)], [answer(line) for line in done])
+        self.assertEqual(2, octavo(*self.args(*self.flags)).returncode)
+        self.assertEqual(self.expected, [answer(line) for line in self.results()])
+
+    def test_results_of_something_else_are_not_touched(self):
+        octavo(*self.args(*self.flags))
+        before = self.output.read_bytes()
+        for change in ("input", "flags", "model", "file"):
+            with self.subTest(change=change):
+                args, content = self.args(*self.flags), before
+                if change == "flags":
+                    args += ["--top-k", "5"]
+                if change == "model":
+                    args[1] = str(TINY).replace("F32", "F16")
+                if change == "file":
+                    content = b"my notes"
+                if change == "input":
+                    self.write({"prompt": "other"})
+                self.output.write_bytes(content)
+                self.refused(2, ["--overwrite"], *args)
+                self.assertEqual(content, self.output.read_bytes())
+        self.ok(*self.args("--overwrite", "--max-tokens", "2"))
+        self.assertEqual(1, len(self.results()))
+
+    def test_a_full_disk_leaves_whole_lines(self):
+        def only_8_kb():
+            import resource
+            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (8192, 8192))
+        run = subprocess.run([BINARY, *map(str, self.args(*self.flags, "--no-pack-cache"))], env=environment(),
+                             capture_output=True, timeout=LIMIT_S, preexec_fn=only_8_kb)
+        self.assertEqual(4, run.returncode, run.stderr)
+        done = self.results()
+        self.assertTrue(0 < len(done) < self.LINES, len(done))
+        octavo(*self.args(*self.flags))
+        self.assertEqual(self.expected, [answer(line) for line in self.results()])
+
+
+class Progress(cli_test.TerminalCase, BatchCase):
+    def test_a_bar_shows_how_far_it_is(self):
+        self.write(*({"prompt_token_ids": [i]} for i in range(1, 30)))
+        self.start(*self.args("--max-tokens", "20"))
+        self.read_until(r"\[#+-*\] \d+ of 29 lines, [\d.]+ tokens/s, 0:00:\d\d left")
+        self.read_until(r"\[29 lines, 0 failed; 580 tokens in [\d.]+ s, [\d.]+ tokens/s\]")
+        self.assertEqual(0, self.run.wait(timeout=LIMIT_S))
+
+
+if __name__ == "__main__":
+    unittest.main()
