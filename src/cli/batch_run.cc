@@ -150,10 +150,11 @@ Result<void> BatchRun::write(const Asked& asked, RequestOutput output, const Tok
     rest.update(request_json(output, shown, tokenizer));
   }
   const std::string line = result_line(asked.head, rest);
-  if (output_)
+  if (output_) {
     OCTAVO_CHECK_OK(output_->append(line));
-  else
+  } else {
     terminal_.write(line);
+  }
   count(asked, output);
   return {};
 }

@@ -145,8 +145,9 @@ Result<void> run_chat(const Invocation& invocation, Terminal& terminal) {
   OCTAVO_TRY(const LoadedEngine engine, load_with_progress(std::move(engine_options), terminal));
   Conversation probe(options.text("system"));
   probe.add("user", "Hello");
-  OCTAVO_CHECK_OK(
-      render_chat(engine, probe.messages()));  // a model without a usable template is refused before anyone types
+  OCTAVO_CHECK_OK(render_chat(
+      engine,
+      probe.messages()));  // a model without a usable template is refused before anyone types
   terminal.remark("Ctrl-C stops an answer, /clear forgets the conversation, Ctrl-D or /exit ends.");
   return Chat(engine, std::move(params), options.text("system"), terminal).run();
 }

@@ -19,28 +19,29 @@ struct LogitBias {
 };
 
 struct SamplingParams {
-  int n = 1;                          // answers per prompt, 1 to kMaxChoices
-  double temperature = 1.0;           // finite, >= 0; 0 takes the most probable token
-  double top_p = 1.0;                 // (0, 1]
-  int top_k = 0;                      // at most this many tokens; 0 or -1: no limit
-  double min_p = 0.0;                 // [0, 1], relative to the most probable token
-  std::optional<uint64_t> seed;       // unset: a fresh one, which the answer reports
-  double presence_penalty = 0.0;      // [-2, 2], once for each token that was generated
-  double frequency_penalty = 0.0;     // [-2, 2], for each time a token was generated
-  double repetition_penalty = 1.0;    // finite, > 0; each token of prompt or answer, once
-  std::vector<LogitBias> logit_bias;  // an id may be named once
-  std::vector<std::string> stop;      // end the answer; at most kMaxStopStrings, none empty
-  std::vector<TokenId> stop_token_ids;
+  int n = 1;                               // answers per prompt, 1 to kMaxChoices
+  double temperature = 1.0;                // finite, >= 0; 0 takes the most probable token
+  double top_p = 1.0;                      // (0, 1]
+  int top_k = 0;                           // at most this many tokens; 0 or -1: no limit
+  double min_p = 0.0;                      // [0, 1], relative to the most probable token
+  std::optional<uint64_t> seed = {};       // unset: a fresh one, which the answer reports
+  double presence_penalty = 0.0;           // [-2, 2], once for each token that was generated
+  double frequency_penalty = 0.0;          // [-2, 2], for each time a token was generated
+  double repetition_penalty = 1.0;         // finite, > 0; each token of prompt or answer, once
+  std::vector<LogitBias> logit_bias = {};  // an id may be named once
+  std::vector<std::string> stop = {};      // end the answer; at most kMaxStopStrings, none empty
+  std::vector<TokenId> stop_token_ids = {};
   bool ignore_eos = false;
   std::optional<int> max_tokens = 16;  // >= 0; unset: to the end of the context
   int min_tokens = 0;                  // no end of answer before this many tokens; <= max_tokens
-  std::optional<int> logprobs;  // this many most probable tokens beside the chosen one; -1: all
-  std::optional<int> prompt_logprobs;
+  std::optional<int> logprobs =
+      {};  // this many most probable tokens beside the chosen one; -1: all
+  std::optional<int> prompt_logprobs = {};
   bool include_stop_str_in_output = false;
   bool skip_special_tokens = true;
-  bool detokenize = true;                  // false: answers have no text, only token ids
-  std::vector<TokenId> allowed_token_ids;  // no other is drawn; empty: any may be
-  std::vector<std::string> bad_words;      // never written; at most kMaxBadWords, none empty
+  bool detokenize = true;                       // false: answers have no text, only token ids
+  std::vector<TokenId> allowed_token_ids = {};  // no other is drawn; empty: any may be
+  std::vector<std::string> bad_words = {};      // never written; at most kMaxBadWords, none empty
 };
 
 inline bool is_greedy(const SamplingParams& params) { return params.temperature == 0.0; }
