@@ -71,7 +71,7 @@ class Planner {
     while (blocks_needed(r, tokens) > available_ && end_ > i + 1) preempt(view_.running[--end_]);
     tokens = tokens_within(r, tokens);
     set_aside(r, tokens);
-    if (tokens == 0) return;
+    if (tokens == 0) return drop_decode(r);
     available_ -= blocks_needed(r, tokens);
     plan_.running.push_back({r.id, tokens});
     if (!r.is_decode()) take_prefill(r.num_computed, tokens, r.block_hashes);
@@ -80,6 +80,10 @@ class Planner {
   void preempt(const RunningView& r) {
     plan_.preempted.push_back(r.id);
     available_ += r.releases;
+    drop_decode(r);
+  }
+
+  void drop_decode(const RunningView& r) {
     if (!r.is_decode()) return;
     --decodes_;
     --plan_.work.num_seqs;

@@ -94,6 +94,8 @@ TEST(Plan, TheLastLoseTheirBlocksFirst) {
   p = plan_of({decoding(1, 16), decoding(2, 16, 0), decoding(3, 16, 1)}, {}, budget(), 0);
   EXPECT_EQ(p.preempted, (std::vector<SeqId>{SeqId{3}}));
   EXPECT_EQ(ids(p.running), (std::vector<int64_t>{1}));  // 2 keeps what it has and waits
+  EXPECT_EQ(p.work.num_seqs, 1);
+  EXPECT_EQ(p.work.kv_tokens, 17);
 }
 
 TEST(Plan, AChunkShrinksToTheBlocksThereAre) {
