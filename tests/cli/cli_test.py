@@ -232,7 +232,8 @@ class Generate(Case):
         self.assertEqual(4, out["seed"])
         self.assertEqual([0, 1], [c["index"] for c in out["outputs"]])
         for choice in out["outputs"]:
-            self.assertEqual({"index", "text", "token_ids", "logprobs", "finish_reason", "stop_reason"}, set(choice))
+            self.assertEqual({"index", "text", "token_ids", "cumulative_logprob", "logprobs", "finish_reason", "stop_reason"},
+                         set(choice))
             self.assertIsNone(choice["logprobs"])
             self.assertIn(choice["finish_reason"], ("stop", "length"))
             self.assertLessEqual(len(choice["token_ids"]), 5)
