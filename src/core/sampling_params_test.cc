@@ -119,12 +119,14 @@ TEST(SamplingParams, BarredTokensAreChecked) {
   EXPECT_TRUE(validate_with([](auto& p) {
     p.allowed_token_ids = {TokenId{0}, TokenId{kVocab - 1}};
   }));
-  expect_refused([](auto& p) { p.allowed_token_ids = {TokenId{kVocab}}; }, "allowed_token_ids",
-                 std::to_string(kVocab));
-  expect_refused([](auto& p) { p.allowed_token_ids = {TokenId{-1}}; }, "allowed_token_ids", "-1");
+  expect_refused([](auto& p) { p.allowed_token_ids = {TokenId{kVocab}}; },
+                 "allowed_token_ids entry", std::to_string(kVocab));
+  expect_refused([](auto& p) { p.allowed_token_ids = {TokenId{-1}}; }, "allowed_token_ids entry",
+                 "-1");
   EXPECT_TRUE(validate_with([](auto& p) { p.bad_words.assign(kMaxBadWords, "a"); }));
-  expect_refused([](auto& p) { p.bad_words.assign(kMaxBadWords + 1, "a"); }, "bad_words", "1025");
-  expect_refused([](auto& p) { p.bad_words = {""}; }, "bad word", "0");
+  expect_refused([](auto& p) { p.bad_words.assign(kMaxBadWords + 1, "a"); }, "number of bad_words",
+                 "1025");
+  expect_refused([](auto& p) { p.bad_words = {""}; }, "length of a bad word", "0");
 }
 
 TEST(SamplingParams, LogitBiasIsCheckedEntryByEntry) {
