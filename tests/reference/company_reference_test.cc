@@ -1,0 +1,248 @@
+// Nothing changes an answer, with real models: tokens and log-probabilities of each request alone
+// are equal, to the bit, to those in any company, however it is scheduled, cut and cached.
+#include <gtest/gtest.h>
+
+#include <condition_variable>
+#include <fstream>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <random>
+
+#include "engine/load.h"
+#include "support/paths.h"
+
+namespace octavo {
+namespace {
+
+using namespace testing;
+using Json = nlohmann::json;
+
+struct Setting {
+  const char* name;
+  EngineOptions options;
+  int num_blocks = 0;  // of the KV cache; 0: as many as there are contexts
+};
+
+EngineOptions base(const std::string& model) {
+  EngineOptions options{.model = model, .threads = 2};
+  options.max_num_seqs = 16;
+  return options;
+}
+
+// Every way of serving that the options know.
+std::vector<Setting> settings(const std::string& model, int few_blocks) {
+  const EngineOptions plain = base(model);
+  std::vector<Setting> all;
+  const auto add = [&](const char* name, auto change, int num_blocks = 0) {
+    EngineOptions options = plain;
+    change(options);
+    all.push_back({name, options, num_blocks});
+  };
+  using O = EngineOptions&;
+  add("plain", [](O) {});
+  add("one token a step", [](O o) { o.max_num_seqs = o.max_num_batched_tokens = 1; });
+  add("chunks of seven", [](O o) { o.max_num_seqs = o.max_num_batched_tokens = 7; });
+  add("blocks of 16", [](O o) { o.block_size = 16; });
+  add("no prefix cache", [](O o) { o.enable_prefix_caching = false; });
+  add("shared blocks read by each", [](O o) { o.shared_prefix_attention = false; });
+  add(
+      "few blocks", [](O o) { o.block_size = 16; }, 18);
+  add(
+      "few blocks, no prefix cache",
+      [](O o) {
+        o.block_size = 16;
+        o.enable_prefix_caching = false;
+      },
+      few_blocks);
+  add("longest match", [](O o) {
+    o.scheduling_policy = SchedulingPolicy::longest_prefix_match;
+    o.max_num_seqs = 3;
+  });
+  add("shortest first", [](O o) {
+    o.scheduling_policy = SchedulingPolicy::shortest_prefill_first;
+    o.max_num_seqs = 3;
+  });
+  add("static batches", [](O o) {
+    o.scheduling_mode = SchedulingMode::static_batch;
+    o.max_num_seqs = 5;
+  });
+  add("contiguous", [](O o) { o.kv_layout = KvCacheLayout::contiguous; });
+  add("time limit", [](O o) { o.max_inter_token_ms = 0.5; });
+  return all;
+}
+
+// Prompts that share beginnings, choices, seeds, and log-probabilities of prompts and answers.
+std::vector<Request> vary(const std::vector<std::vector<TokenId>>& prompts, int max_tokens) {
+  std::vector<Request> requests;
+  for (size_t i = 0; i < prompts.size(); ++i)
+    for (int again = 0; again < 2; ++again) {
+      Request r{.prompt_token_ids = prompts[i]};
+      r.params.max_tokens = max_tokens - static_cast<int>(i % 5);
+      r.params.temperature = again;
+      r.params.seed = 11 + i;
+      r.params.n = again == 1 && i % 2 == 0 ? 3 : 1;
+      r.params.logprobs = 3;
+      if (i % 3 == 1) r.params.prompt_logprobs = 2;
+      if (i % 4 == 2) r.params.repetition_penalty = 1.2;
+      r.params.ignore_eos = i % 2 == 1;
+      requests.push_back(std::move(r));
+    }
+  return requests;
+}
+
+std::vector<RequestOutput> run_all(Engine& engine, const std::vector<Request>& requests) {
+  std::vector<RequestOutput> outputs(requests.size());
+  std::mutex mutex;
+  std::condition_variable finished;
+  size_t done = 0;
+  for (size_t i = 0; i < requests.size(); ++i) {
+    RequestEvents events;
+    events.on_finish = [&, i](RequestOutput output) {
+      const std::lock_guard lock(mutex);
+      outputs[i] = std::move(output);
+      ++done;
+      finished.notify_one();
+    };
+    const auto id = engine.submit(requests[i], std::move(events));
+    if (id) continue;
+    ADD_FAILURE() << id.error().message;
+    return outputs;
+  }
+  std::unique_lock lock(mutex);
+  finished.wait(lock, [&] { return done == requests.size(); });
+  return outputs;
+}
+
+Result<LoadedEngine> load(const Setting& setting) {
+  EngineOptions options = setting.options;
+  if (setting.num_blocks > 0) {
+    OCTAVO_TRY(const LoadedEngine probe, load_model(options));
+    options.kv_cache_memory_bytes =
+        setting.num_blocks * static_cast<int64_t>(probe.model->kv_layout().bytes_per_block());
+  }
+  return load_engine(options);
+}
+
+void expect_equal(const TokenLogprobs& a, const TokenLogprobs& b) {
+  ASSERT_EQ(a.entries.size(), b.entries.size());
+  for (size_t i = 0; i < a.entries.size(); ++i) {
+    EXPECT_EQ(a.entries[i].id, b.entries[i].id);
+    EXPECT_EQ(a.entries[i].logprob, b.entries[i].logprob);
+  }
+}
+
+void expect_equal(const RequestOutput& a, const RequestOutput& b) {
+  ASSERT_FALSE(a.error) << a.error->message;
+  ASSERT_EQ(a.outputs.size(), b.outputs.size());
+  ASSERT_EQ(a.prompt_logprobs.size(), b.prompt_logprobs.size());
+  for (size_t i = 1; i < a.prompt_logprobs.size(); ++i)
+    expect_equal(*a.prompt_logprobs[i], *b.prompt_logprobs[i]);
+  for (size_t i = 0; i < a.outputs.size(); ++i) {
+    EXPECT_EQ(a.outputs[i].token_ids, b.outputs[i].token_ids);
+    EXPECT_EQ(a.outputs[i].text, b.outputs[i].text);
+    ASSERT_EQ(a.outputs[i].logprobs.size(), b.outputs[i].logprobs.size());
+    for (size_t k = 0; k < a.outputs[i].logprobs.size(); ++k)
+      expect_equal(a.outputs[i].logprobs[k], b.outputs[i].logprobs[k]);
+  }
+}
+
+std::vector<RequestOutput> each_alone(const EngineOptions& options,
+                                      const std::vector<Request>& requests) {
+  EngineOptions alone = options;
+  alone.max_num_seqs = 1;
+  alone.enable_prefix_caching = false;
+  auto engine = load_engine(alone);
+  EXPECT_TRUE(engine) << engine.error().message;
+  std::vector<RequestOutput> outputs;
+  for (const Request& request : requests) outputs.push_back(run_all(*engine->engine, {request})[0]);
+  return outputs;
+}
+
+struct Seen {
+  int64_t preemptions = 0, hit_tokens = 0;
+};
+
+Seen expect_same_answers(const std::vector<Setting>& settings,
+                         const std::vector<Request>& requests) {
+  Seen seen;
+  const std::vector<RequestOutput> expected = each_alone(settings[0].options, requests);
+  for (const Setting& setting : settings) {
+    SCOPED_TRACE(setting.name);
+    const auto engine = load(setting);
+    EXPECT_TRUE(engine) << engine.error().message;
+    if (!engine) continue;
+    const std::vector<RequestOutput> outputs = run_all(*engine->engine, requests);
+    for (size_t i = 0; i < requests.size(); ++i) {
+      SCOPED_TRACE(i);
+      expect_equal(outputs[i], expected[i]);
+    }
+    engine->engine->inspect([&](EngineCore& core) {
+      EXPECT_TRUE(core.scheduler().check());
+      EXPECT_EQ(core.scheduler().pool().num_held(), 0);
+      seen.preemptions += core.scheduler().stats().num_preemptions;
+      seen.hit_tokens += core.scheduler().prefix_tree().stats().prompts.hit_tokens;
+    });
+  }
+  return seen;
+}
+
+std::vector<std::vector<TokenId>> random_prompts(uint32_t seed, int vocabulary) {
+  std::mt19937 random(seed);
+  std::vector<TokenId> shared;
+  for (int i = 0; i < 150; ++i)
+    shared.push_back(
+        TokenId{4 + static_cast<int>(random() % static_cast<uint32_t>(vocabulary - 4))});
+  std::vector<std::vector<TokenId>> prompts;
+  for (int i = 0; i < 8; ++i) {
+    const auto common = static_cast<size_t>(i < 3 ? 100 : random() % 150);
+    prompts.emplace_back(shared.begin(), shared.begin() + static_cast<long>(common));
+    for (auto own = 1 + random() % 40; own > 0; --own)
+      prompts.back().push_back(
+          TokenId{4 + static_cast<int>(random() % static_cast<uint32_t>(vocabulary - 4))});
+  }
+  return prompts;
+}
+
+struct TinyCase {
+  std::string file;
+  std::string dtype = "auto", kv_cache_dtype = "auto";
+};
+
+TEST(CompanyReference, TinyModels) {
+  Seen seen;
+  uint32_t seed = 1;
+  for (const TinyCase& c :
+       {TinyCase{"llama-rope3/llama-rope3-Q4_0"}, TinyCase{"qwen2/qwen2-Q8_0", "auto", "int8"},
+        TinyCase{"llama-tied/llama-tied-F16"},
+        TinyCase{"llama-untied/llama-untied-F32", "float32"}}) {
+    SCOPED_TRACE(c.file);
+    std::vector<Setting> all = settings(test_data("tiny/" + c.file + ".gguf"), 18);
+    for (Setting& setting : all) {
+      setting.options.dtype = c.dtype;
+      setting.options.kv_cache_dtype = c.kv_cache_dtype;
+    }
+    const Seen now = expect_same_answers(all, vary(random_prompts(seed++, 500), 40));
+    seen.preemptions += now.preemptions;
+    seen.hit_tokens += now.hit_tokens;
+  }
+  EXPECT_GT(seen.preemptions, 10);
+  EXPECT_GT(seen.hit_tokens, 1000);
+}
+
+TEST(CompanyReference, SmolLM2) {
+  std::vector<std::vector<TokenId>> prompts;
+  std::ifstream file(test_data("greedy/smollm2.jsonl"));
+  for (std::string line; std::getline(file, line) && prompts.size() < 6;) {
+    prompts.emplace_back();
+    for (const int id : Json::parse(line).at("prompt_ids")) prompts.back().push_back(TokenId{id});
+  }
+  prompts.push_back(prompts[0]);
+  prompts.back().insert(prompts.back().end(), prompts[1].begin(), prompts[1].end());
+  std::vector<Setting> all = settings(smollm2_path(), 36);
+  std::erase_if(all, [](const Setting& s) { return s.options.max_num_batched_tokens == 1; });
+  for (Setting& setting : all) setting.options.max_model_len = 512;
+  expect_same_answers(all, vary(prompts, 16));
+}
+
+}  // namespace
+}  // namespace octavo
