@@ -13,8 +13,11 @@ namespace {
 
 class Runner {
  public:
-  Runner(const Workload& workload, const RunnerOptions& options)
-      : workload_(workload), options_(options), block_map_(options.block_map_rows) {
+  Runner(const Workload& workload, const RunnerOptions& options, SchedulingPolicy policy)
+      : workload_(workload),
+        options_(options),
+        uses_priorities_(policy == SchedulingPolicy::priority),
+        block_map_(options.block_map_rows) {
     result_.name = options.name;
     result_.requests.resize(workload.size());
   }
@@ -66,7 +69,7 @@ class Runner {
     record.prompt_tokens = static_cast<int>(given.prompt_token_ids.size());
     record.token_s.reserve(static_cast<size_t>(given.output_tokens));
     Request request{.prompt_token_ids = given.prompt_token_ids,
-                    .priority = given.priority,
+                    .priority = uses_priorities_ ? given.priority : 0,
                     .cache_salt = given.salt};
     request.params.temperature = 0;
     request.params.ignore_eos = true;
@@ -103,6 +106,7 @@ class Runner {
 
   const Workload& workload_;
   const RunnerOptions& options_;
+  bool uses_priorities_;  // other policies refuse them
   BlockMapRecorder block_map_;
   RunResult result_;
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
@@ -116,7 +120,7 @@ class Runner {
 
 Result<RunResult> run_workload(const LoadedEngine& loaded, const EngineOptions& engine_options,
                                const Workload& workload, const RunnerOptions& options) {
-  Runner runner(workload, options);
+  Runner runner(workload, options, engine_options.scheduling_policy);
   EngineOptions recorded = engine_options;
   recorded.max_queue_len = std::max(recorded.max_queue_len, static_cast<int>(workload.size()));
   recorded.on_step = [&](const StepReport& report) {

@@ -83,8 +83,10 @@ class RealEngine {
     RequestRecord& record = result.requests[index];
     record.arrival_s = given.arrival_s;
     record.prompt_tokens = static_cast<int>(given.prompt_token_ids.size());
+    const bool uses_priorities =
+        core_->scheduler().options().policy == SchedulingPolicy::priority;  // others refuse them
     Request request{.prompt_token_ids = given.prompt_token_ids,
-                    .priority = given.priority,
+                    .priority = uses_priorities ? given.priority : 0,
                     .cache_salt = given.salt};
     request.params.temperature = 0;
     request.params.ignore_eos = true;

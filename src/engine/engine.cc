@@ -14,8 +14,8 @@ Result<std::unique_ptr<Engine>> Engine::create(Model& model, const Tokenizer& to
              EngineCore::create(model, tokenizer, std::move(options)));
   std::unique_ptr<Engine> engine(new Engine(std::move(core), max_queue_len));
   try {
-    engine->thread_ =
-        std::jthread([raw = engine.get()](std::stop_token stop) { raw->run_loop(std::move(stop)); });
+    engine->thread_ = std::jthread(
+        [raw = engine.get()](std::stop_token stop) { raw->run_loop(std::move(stop)); });
   } catch (const std::system_error& error) {
     return fail(ErrorCode::resource_exhausted,
                 fmt::format("the engine's thread cannot be started: {}", error.what()));
@@ -51,8 +51,8 @@ Result<RequestId> Engine::submit(Request request, RequestEvents events) {
   };
   const RequestId id{next_id_++};
   // Shared, because commands are std::function, which copies.
-  auto handed = std::make_shared<std::pair<Request, RequestEvents>>(std::move(request),
-                                                                    std::move(events));
+  auto handed =
+      std::make_shared<std::pair<Request, RequestEvents>>(std::move(request), std::move(events));
   commands_.push_back([id, handed, arrival_s](EngineCore& core) {
     core.add(id, std::move(handed->first), std::move(handed->second), arrival_s);
   });

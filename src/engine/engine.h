@@ -35,7 +35,8 @@ class Engine {
   void cancel(RequestId id);
 
   // Submits and waits. The cancel token ends it early. An error of the request is returned as such.
-  Result<RequestOutput> run(Request request, RequestEvents events = {}, std::stop_token cancel = {});
+  Result<RequestOutput> run(Request request, RequestEvents events = {},
+                            std::stop_token cancel = {});
 
   // Calls `look` on the engine's thread between two steps, and waits for it.
   void inspect(const std::function<void(EngineCore&)>& look);

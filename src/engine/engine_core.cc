@@ -55,9 +55,9 @@ EngineCore::EngineCore(Model& model, const Tokenizer& tokenizer, EngineCoreOptio
 Result<void> EngineCore::check(const Request& request) const {
   OCTAVO_CHECK_OK(check_request(
       request, {.num_tokens = num_tokens_,
-                                 .max_model_len = scheduler_->options().max_model_len,
-                                 .num_blocks = model_.limits().num_blocks,
-                                 .block_size = model_.limits().block_size,
+                .max_model_len = scheduler_->options().max_model_len,
+                .num_blocks = model_.limits().num_blocks,
+                .block_size = model_.limits().block_size,
                 .has_priorities = scheduler_->options().policy == SchedulingPolicy::priority}));
   return encode_bad_words(request.params.bad_words, tokenizer_).map([](const auto&) {});
 }

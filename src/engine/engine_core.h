@@ -1,5 +1,5 @@
-// The step loop: plan, forward, draw, commit, tell. Owns all state of requests on their way; borrows
-// model and tokenizer.
+// The step loop: plan, forward, draw, commit, tell. Owns all state of requests on their way;
+// borrows model and tokenizer.
 //
 // One thread calls it (engine.h is the door for others), but for check(), which any may.
 #pragma once
@@ -40,8 +40,8 @@ struct EngineCoreOptions {
   // Asked before and after each step, and with wait = true before an answer is given out, also
   // before numbers are blamed for one; an error ends the request. May be empty.
   std::function<Result<void>(bool wait)> check_weights = {};
-  ThreadPool* pool = nullptr;      // draws for several rows at once; nullptr: one after the other
-  std::function<double()> clock = {};  // seconds; empty: since the engine was made
+  ThreadPool* pool = nullptr;  // draws for several rows at once; nullptr: one after the other
+  std::function<double()> clock = {};                   // seconds; empty: since the engine was made
   std::function<void(const StepReport&)> on_step = {};  // after each step; may be empty
 };
 
@@ -95,10 +95,10 @@ class EngineCore {
   // Something to take from a row of logits: the next token of a choice, or the log-probability of
   // a prompt token.
   struct Job {
-    int row;      // index of rows_
+    int row;  // index of rows_
     Active* request;
-    int choice;   // kPromptToken: of the prompt
-    int index;    // of the prompt token
+    int choice;  // kPromptToken: of the prompt
+    int index;   // of the prompt token
   };
   static constexpr int kPromptToken = -1;
 
@@ -120,7 +120,8 @@ class EngineCore {
 
   void end(Active& request, FinishReason reason);
   void end(Active& request, const Error& error);
-  void tell(const Active& request, const Sequence& choice, std::string_view text, size_t num_tokens);
+  void tell(const Active& request, const Sequence& choice, std::string_view text,
+            size_t num_tokens);
   void tell_prefill(const StepChunk& chunk);
   void tell_prompt_done(const Active& request);
   void finish_requests();
@@ -133,9 +134,9 @@ class EngineCore {
   int num_tokens_;  // that may be drawn
   std::unordered_map<RequestId, std::unique_ptr<Active>> requests_;
   std::unordered_map<SeqId, Place> places_;
-  std::vector<Active*> finished_;   // in this step
-  std::vector<Sampler> samplers_;   // one per thread
-  AlignedBuffer logits_;            // float [max_logits_rows][logits_stride]
+  std::vector<Active*> finished_;  // in this step
+  std::vector<Sampler> samplers_;  // one per thread
+  AlignedBuffer logits_;           // float [max_logits_rows][logits_stride]
   // Of the current step; kept for their memory.
   std::vector<TokenId> tokens_;
   std::vector<BatchSequence> sequences_;

@@ -18,7 +18,7 @@ enum class RequestId : int64_t {};
 struct Request {
   std::vector<TokenId> prompt_token_ids = {};
   SamplingParams params = {};
-  int priority = 0;        // lower goes first, under SchedulingPolicy::priority
+  int priority = 0;             // lower goes first, under SchedulingPolicy::priority
   std::string cache_salt = {};  // requests share prefixes only with those of the same salt
 };
 

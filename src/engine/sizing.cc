@@ -12,9 +12,10 @@ namespace octavo {
 namespace {
 
 std::string in_bytes(int64_t bytes) {
-  constexpr double kMiB = 1 << 20;
-  const double mib = static_cast<double>(bytes) / kMiB;
-  return mib < 1024 ? fmt::format("{:.1f} MiB", mib) : fmt::format("{:.2f} GiB", mib / 1024);
+  const double kib = static_cast<double>(bytes) / 1024;
+  if (kib < 1024) return fmt::format("{:.1f} KiB", kib);
+  return kib < 1024 * 1024 ? fmt::format("{:.1f} MiB", kib / 1024)
+                           : fmt::format("{:.2f} GiB", kib / 1024 / 1024);
 }
 
 int64_t cache_bytes(const SizingRequest& r) {

@@ -234,13 +234,14 @@ TEST(CompanyReference, SmolLM2) {
   std::ifstream file(test_data("greedy/smollm2.jsonl"));
   for (std::string line; std::getline(file, line) && prompts.size() < 6;) {
     prompts.emplace_back();
-    for (const int id : Json::parse(line).at("prompt_ids")) prompts.back().push_back(TokenId{id});
+    const Json greedy = Json::parse(line);
+    for (const int id : greedy.at("prompt_ids")) prompts.back().push_back(TokenId{id});
   }
   prompts.push_back(prompts[0]);
   prompts.back().insert(prompts.back().end(), prompts[1].begin(), prompts[1].end());
-  std::vector<Setting> all = settings(smollm2_path(), 36);
+  std::vector<Setting> all = settings(smollm2_path(), 34);
   std::erase_if(all, [](const Setting& s) { return s.options.max_num_batched_tokens == 1; });
-  for (Setting& setting : all) setting.options.max_model_len = 512;
+  for (Setting& setting : all) setting.options.max_model_len = setting.num_blocks > 0 ? 0 : 512;
   expect_same_answers(all, vary(prompts, 16));
 }
 
