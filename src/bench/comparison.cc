@@ -31,6 +31,19 @@ Lengths parsed(std::string_view text) { return std::move(*Lengths::parse("length
 
 // --- the subjects: what runs beside what ----------------------------------------------------
 
+Plan plan_kv_cache(const EngineOptions& engine) {
+  Plan plan{.title = "With the KV cache beside without"};
+  plan.requests = {.num_requests = 8, .prompt = parsed("64-512"), .output = Lengths::fixed(8)};
+  plan.max_concurrency = 1;
+  EngineOptions e = engine;
+  e.enable_prefix_caching = false;
+  e.kv_cache = false;
+  plan.variants.push_back({"without", e});
+  e.kv_cache = true;
+  plan.variants.push_back({"with", e});
+  return plan;
+}
+
 Plan plan_batching(const EngineOptions& engine) {
   Plan plan{.title = "Continuous beside static batching"};
   plan.requests = {.num_requests = 6 * engine.max_num_seqs,
@@ -274,6 +287,8 @@ Result<BenchResult> compare(std::string_view subject, const ComparisonOptions& o
   Plan plan;
   if (subject == kThroughput)
     plan = plan_throughput(options.engine);
+  else if (subject == "kv-cache")
+    plan = plan_kv_cache(options.engine);
   else if (subject == "batching")
     plan = plan_batching(options.engine);
   else if (subject == "paging")

@@ -106,7 +106,8 @@ std::string to_text(const BenchResult& result) {
 }
 
 std::string default_html(const Invocation& invocation) {
-  if (invocation.command->command != Command::bench_compare) return std::string(kNoFile);
+  if (invocation.command->command != Command::bench_compare || invocation.options.flag("json"))
+    return std::string(kNoFile);
   return fmt::format("octavo-bench-{}.html", invocation.positionals[1]);
 }
 

@@ -430,7 +430,7 @@ constexpr std::array kOptions = {
     no_variable(flag("compare_policies", "one run for each scheduling policy", S, kMeasure)),
     no_variable(text("output", "FILE", "keep the result as JSON", M, kShown)),
     no_variable(shown_default(text("html", "FILE", "a page of plots; none: no page", M, kShown),
-                              "octavo-bench-WHAT.html; of throughput: none")),
+                              "octavo-bench-WHAT.html; of throughput, and with --json: none")),
 };
 
 }  // namespace

@@ -523,6 +523,7 @@ SchedulerStats Scheduler::stats() const {
     stats.reserved_tokens += int64_t{s->table.num_blocks()} * pool_->block_size();
     stats.stored_tokens += s->num_computed;
   }
+  stats.step_model_error = step_model_.relative_error();
   return stats;
 }
 

@@ -104,6 +104,7 @@ struct SchedulerStats {
   int num_blocks = 0, num_free_blocks = 0, num_cached_blocks = 0;
   int64_t reserved_tokens = 0;  // positions in blocks that running sequences hold
   int64_t stored_tokens = 0;    // of these with K and V in them
+  double step_model_error = 0;  // StepTimeModel::relative_error()
 };
 
 class Scheduler {
