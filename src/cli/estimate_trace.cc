@@ -12,8 +12,6 @@
 namespace octavo::cli {
 namespace {
 
-constexpr double kMemoryShare = 0.9;  // of what is available: the rest is for everything else
-
 // Memory for the KV cache, and where the number is from.
 struct CacheMemory {
   int64_t bytes;
@@ -30,10 +28,11 @@ Result<CacheMemory> cache_memory(const EstimateSubject& subject, const OptionVal
   if (!available)
     return fail(ErrorCode::invalid_argument,
                 "the system does not say how much memory is available; give --memory");
-  const auto usable = static_cast<int64_t>(kMemoryShare * static_cast<double>(*available));
+  const auto share = options.get<double>("gpu_memory_utilization");
+  const auto usable = static_cast<int64_t>(share * static_cast<double>(*available));
   return CacheMemory{
       std::max<int64_t>(0, usable - *subject.weight_bytes - *subject.activation_bytes),
-      fmt::format("{:.0f} % of the {} available, less weights and activations", kMemoryShare * 100,
+      fmt::format("{:.0f} % of the {} available, less weights and activations", share * 100,
                   human_bytes(*available))};
 }
 

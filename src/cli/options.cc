@@ -66,7 +66,8 @@ constexpr std::array kCommands = {
                 "activations are the buffers of one step; both are known of GGUF files that this "
                 "program runs. Lines of a trace have prompt_tokens (or prompt_token_ids, "
                 "input_length) and output_tokens (or output_length); the memory is that of "
-                "--memory, else 90 % of what is available, less weights and activations."},
+                "--memory, else --gpu-memory-utilization of what is available, less weights and "
+                "activations."},
     CommandSpec{Command::perplexity, "perplexity", kPerplexityPositionals,
                 "Measures how well a model predicts a text.",
                 "Text is tokenised plainly and cut into windows of --context tokens, each scored "
@@ -339,7 +340,7 @@ constexpr std::array kOptions = {
     above_lowest(real("gpu_memory_utilization", 0, 1, "0.9",
                       "share of the device's memory to use, on a CPU of the memory that is "
                       "available",
-                      G | C | M, kMemory)),
+                      G | C | E | M, kMemory)),
     or_word(integer("kv_cache_memory_bytes", 0, kMaxBytes, "auto",
                     "size of the KV cache; auto: what is left of that share, or all that can be "
                     "used",
@@ -383,9 +384,6 @@ constexpr std::array kOptions = {
     integer("batch_size", 1, 1e9, "1", "sequences held at once", E, kMeasure),
     above_lowest(
         real("memory", 0, 100000, "", "GiB for the KV cache: how many sequences fit", E, kMeasure)),
-    no_variable(text("trace", "FILE",
-                     "recorded requests, a JSON object per line: proposes limits that suit them", E,
-                     kMeasure)),
     integer("context", 2, kMaxInt, "512", "tokens of one window of a text", P, kMeasure),
     list(OptionKind::integer_list, "contexts", "LIST", 1, "64,128,256,512,1024",
          "context lengths to measure at", K, kMeasure),
@@ -411,8 +409,8 @@ constexpr std::array kOptions = {
          M, kMeasure),
     text("trace", "FILE",
          "requests that were recorded, a JSON object per line with arrival_s, prompt_tokens and "
-         "output_tokens",
-         M, kMeasure),
+         "output_tokens; of estimate: propose limits that suit them",
+         M | E, kMeasure),
     shown_default(integer("max_concurrency", 0, kMaxInt, "",
                           "requests in flight at most; 0: as they arrive", M, kMeasure),
                   "0; prefix: --max-num-seqs"),
