@@ -97,10 +97,11 @@ Result<void> check_subject(std::string_view subject) {
 Result<void> run_bench_compare(const Invocation& invocation, Terminal& terminal) {
   const std::string& subject = invocation.positionals[1];
   OCTAVO_CHECK_OK(check_subject(subject));
-  if (subject != "kv-cache")
+  if (subject != "kv-cache") {
     OCTAVO_CHECK_OK(refuse_flags(invocation.options, kOwnFlags, subject));
-  else
+  } else {
     OCTAVO_CHECK_OK(compare_with_kv_cache(invocation, terminal));
+  }
   // The growing contexts are a JSON object of their own.
   if (subject == "kv-cache" && invocation.options.flag("json")) return {};
   OCTAVO_TRY(const ComparisonOptions options, read_comparison_options(invocation, terminal));

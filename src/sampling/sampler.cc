@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <string_view>
@@ -37,42 +39,47 @@ void repel(float& logit, double penalty) {
   if (logit != kRuledOut) logit = to_logit(logit > 0 ? logit / penalty : logit * penalty);
 }
 
-// Log of the token's probability over that of the best one, after temperature. Subtracting first
-// keeps tiny temperatures from making inf - inf.
-double relative(float logit, double largest, double temperature) {
-  return (logit - largest) / temperature;
+// e^x for -87 <= x <= 0, within 2e-7 of it. Without branches and calls, so that loops over a
+// vocabulary are vectorised: e^x is 2^n e^r with |r| <= log(2) / 2, and n goes into the exponent.
+float exp_of(float x) {
+  constexpr float kRound = 12582912.0f;  // 1.5 * 2^23: adding it leaves the nearest integer
+  const float shifted = x * 1.44269504f + kRound;
+  const float n = shifted - kRound;
+  const float r = (x - n * 0.693359375f) + n * 2.12194440e-4f;
+  const float r2 = r * r;
+  const float power = 1 + r +
+                      r2 * (0.5f + r * 0.166666655f + r2 * (0.0416657962f + r * 0.00833345f) +
+                            r2 * r2 * 0.00139819f);
+  return std::bit_cast<float>(std::bit_cast<uint32_t>(power) +
+                              (std::bit_cast<uint32_t>(shifted) << 23));
 }
 
 }  // namespace
 
-// The candidates from the most probable down, sorted only as far as they are read.
-class Sampler::Descending {
- public:
-  explicit Descending(std::vector<Candidate>& candidates) : candidates_(candidates) {}
+// Log of a token's probability over that of the best one, after temperature. Subtracting first
+// keeps tiny temperatures from making inf - inf.
+struct Sampler::Scale {
+  static constexpr double kMost = 1e300, kLeast = -1e30;
 
-  static bool before(const Candidate& a, const Candidate& b) {
-    return a.logit > b.logit || (a.logit == b.logit && a.id < b.id);
+  Scale(double best, double temperature)
+      : largest(best), inverse(std::min(1 / temperature, kMost)) {}
+  float operator()(float logit) const {
+    return static_cast<float>(std::max((logit - largest) * inverse, kLeast));
   }
 
-  // REQUIRES: i < candidates.size().
-  const Candidate& operator[](size_t i) {
-    while (i >= sorted_) sort_more();
-    return candidates_[i];
+  double weight(const Candidate& c) const { return exp_of((*this)(c.logit)); }
+  // Never less for a smaller logit.
+  size_t bucket(const Candidate& c) const {
+    return std::min(static_cast<size_t>(-(*this)(c.logit) * kBucketsPerNat), kBuckets - 1);
   }
 
- private:
-  void sort_more() {
-    const auto begin = candidates_.begin() + static_cast<std::ptrdiff_t>(sorted_);
-    const size_t wanted = std::max<size_t>(64, 4 * sorted_);
-    sorted_ = std::min(candidates_.size(), sorted_ + wanted);
-    const auto end = candidates_.begin() + static_cast<std::ptrdiff_t>(sorted_);
-    if (end != candidates_.end()) std::nth_element(begin, end, candidates_.end(), before);
-    std::sort(begin, end, before);
-  }
-
-  std::vector<Candidate>& candidates_;
-  size_t sorted_ = 0;
+  double largest, inverse;
 };
+
+// Most probable first; of equals the lower id.
+bool Sampler::before(const Candidate& a, const Candidate& b) {
+  return a.logit > b.logit || (a.logit == b.logit && a.id < b.id);
+}
 
 Sampler::Sampler(int num_tokens)
     : num_tokens_(num_tokens), generated_count_(static_cast<size_t>(num_tokens), kUnseen) {
@@ -196,11 +203,11 @@ Result<TokenId> Sampler::choose(const SampleRequest& request) {
 }
 
 void Sampler::keep_candidates(double largest, const SamplingParams& params) {
-  const double lowest = std::max(kNegligible, std::log(params.min_p));
+  const auto lowest = static_cast<float>(std::max(kNegligible, std::log(params.min_p)));
+  const Scale scale(largest, params.temperature);
   candidates_.clear();
   for (int32_t id = 0; id < num_tokens_; ++id)
-    if (relative(logits_[id], largest, params.temperature) >= lowest)
-      candidates_.push_back({logits_[id], id});
+    if (scale(logits_[id]) >= lowest) candidates_.push_back({logits_[id], id});
   if (params.top_k > 0) keep_top_k(static_cast<size_t>(params.top_k));
 }
 
@@ -209,32 +216,56 @@ void Sampler::keep_top_k(size_t k) {
   if (k >= candidates_.size()) return;
   scratch_ = candidates_;
   const auto last = scratch_.begin() + static_cast<std::ptrdiff_t>(k - 1);
-  std::nth_element(scratch_.begin(), last, scratch_.end(), Descending::before);
-  std::erase_if(candidates_, [&](const Candidate& c) { return Descending::before(*last, c); });
+  std::nth_element(scratch_.begin(), last, scratch_.end(), before);
+  std::erase_if(candidates_, [&](const Candidate& c) { return before(*last, c); });
 }
 
+// Sorting a vocabulary to walk down it would cost more than all else here. Candidates are put into
+// buckets by probability instead, and only the buckets in which something is decided are sorted.
 TokenId Sampler::draw(double largest, const SamplingParams& params, double u) {
-  const auto weight = [&](const Candidate& c) {
-    return std::exp(relative(c.logit, largest, params.temperature));
-  };
-  double total = 0;
-  for (const Candidate& c : candidates_) total += weight(c);
+  const Scale scale(largest, params.temperature);
+  bucket_weights_.fill(0);
+  for (const Candidate& c : candidates_) bucket_weights_[scale.bucket(c)] += scale.weight(c);
+  const Kept kept = most_probable(params.top_p, scale);
 
-  Descending ordered(candidates_);
-  size_t kept = candidates_.size();
-  if (params.top_p < 1) {
-    const double enough = params.top_p * total;
-    total = 0;
-    for (kept = 0; kept < candidates_.size() && total < enough; ++kept)
-      total += weight(ordered[kept]);
-  }
-
+  const double target = u * kept.weight;
   double below = 0;
-  for (size_t i = 0; i + 1 < kept; ++i) {
-    below += weight(ordered[i]);
-    if (below > u * total) return TokenId{ordered[i].id};
+  size_t bucket = 0;
+  while (bucket < kept.bucket && below + bucket_weights_[bucket] <= target)
+    below += bucket_weights_[bucket++];
+  sort_bucket(bucket, scale);
+  const size_t last = std::min(bucket == kept.bucket ? kept.count : kAll, scratch_.size()) - 1;
+  for (size_t i = 0; i < last; ++i) {
+    below += scale.weight(scratch_[i]);
+    if (below > target) return TokenId{scratch_[i].id};
   }
-  return TokenId{ordered[kept - 1].id};
+  return TokenId{scratch_[last].id};
+}
+
+// The most probable candidates that make up `share` of the weight, at least one.
+Sampler::Kept Sampler::most_probable(double share, const Scale& scale) {
+  Kept all{.bucket = 0, .count = kAll, .weight = 0};
+  for (size_t bucket = 0; bucket < kBuckets; ++bucket) {
+    all.weight += bucket_weights_[bucket];
+    if (bucket_weights_[bucket] > 0) all.bucket = bucket;
+  }
+  if (share >= 1) return all;
+  const double enough = share * all.weight;
+  Kept kept;
+  while (kept.bucket < all.bucket && kept.weight + bucket_weights_[kept.bucket] < enough)
+    kept.weight += bucket_weights_[kept.bucket++];
+  sort_bucket(kept.bucket, scale);
+  do kept.weight += scale.weight(scratch_[kept.count]);
+  while (++kept.count < scratch_.size() && kept.weight < enough);
+  return kept;
+}
+
+// Its candidates to scratch_, the most probable first.
+void Sampler::sort_bucket(size_t bucket, const Scale& scale) {
+  scratch_.clear();
+  for (const Candidate& c : candidates_)
+    if (scale.bucket(c) == bucket) scratch_.push_back(c);
+  std::sort(scratch_.begin(), scratch_.end(), before);
 }
 
 }  // namespace octavo

@@ -7,6 +7,7 @@
 // else is in the batch.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -63,7 +64,7 @@ class Sampler {
     float logit;
     int32_t id;
   };
-  class Descending;
+  struct Scale;
 
   Result<void> check_ids(const SampleRequest& request) const;
   void apply_bias(const SamplingParams& params);
@@ -77,9 +78,25 @@ class Sampler {
   void keep_top_k(size_t k);
   TokenId draw(double largest, const SamplingParams& params, double u);
 
+  // Of what is left for the draw: all of the buckets before `bucket`, and of it the `count` most
+  // probable candidates.
+  struct Kept {
+    size_t bucket = 0, count = 0;
+    double weight = 0;
+  };
+  Kept most_probable(double share, const Scale& scale);
+  void sort_bucket(size_t bucket, const Scale& scale);
+  static bool before(const Candidate& a, const Candidate& b);
+
+  static constexpr size_t kAll = static_cast<size_t>(-1);
+  // Probabilities down to e^-60 of the best one, sixteen buckets to each factor of e.
+  static constexpr float kBucketsPerNat = 16;
+  static constexpr size_t kBuckets = 60 * 16 + 1;
+
   int num_tokens_;
   std::vector<float> logits_;  // the row, adjusted
   std::vector<Candidate> candidates_, scratch_;
+  std::array<double, kBuckets> bucket_weights_{};
   std::vector<int32_t> generated_count_;  // per token; kUnseen outside apply_penalties()
   std::vector<int32_t> seen_;             // tokens of prompt and answer, each once
 };
