@@ -116,6 +116,7 @@ class Chunking {
     });
     auto& [gaps, run] = valid[(valid.size() - 1) / 2];
     run.settings["median gap before"] = fmt::format("{:.1f} ms", 1000 * gaps.median_gap_s);
+    run.settings["P99 gap"] = fmt::format("{:.1f} ms", 1000 * gaps.p99_gap_s);
     run.settings["largest gap"] = fmt::format("{:.1f} ms", 1000 * gaps.largest_gap_s);
     run.settings["gap ratio"] = fmt::format("{:.2f} x", gaps.largest_gap_s / gaps.median_gap_s);
     run.settings["TTFT"] = fmt::format("{:.0f} ms", 1000 * gaps.ttft_s);
@@ -147,7 +148,7 @@ std::optional<StreamGaps> gaps_of(const RunResult& run) {
   const RequestRecord& late = long_prompt_of(run);
   if (late.token_s.empty()) return {};
   const double first_token = late.token_s.front();
-  std::vector<double> before;
+  std::vector<double> before, during;
   StreamGaps gaps{.ttft_s = first_token - late.arrival_s};
   for (const RequestRecord& stream : run.requests) {
     if (&stream == &late) continue;
@@ -157,11 +158,14 @@ std::optional<StreamGaps> gaps_of(const RunResult& run) {
       if (stream.token_s[i] < late.arrival_s)
         before.push_back(gap);
       else if (stream.token_s[i - 1] <= first_token)
-        gaps.largest_gap_s = std::max(gaps.largest_gap_s, gap);
+        during.push_back(gap);
     }
   }
-  if (before.empty()) return {};
+  if (before.empty() || during.empty()) return {};
   gaps.median_gap_s = median(std::move(before));
+  const Summary summary = summarize(during);
+  gaps.p99_gap_s = summary.p99;
+  gaps.largest_gap_s = summary.max;
   return gaps;
 }
 

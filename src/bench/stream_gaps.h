@@ -12,7 +12,8 @@ namespace octavo {
 
 struct StreamGaps {
   double median_gap_s = 0;   // between two tokens of a stream, before the long prompt came
-  double largest_gap_s = 0;  // while it was read
+  double p99_gap_s = 0;      // while it was read
+  double largest_gap_s = 0;  // the same
   double ttft_s = 0;         // of the long prompt
 };
 

@@ -80,7 +80,7 @@ std::string runs_table(const BenchResult& result) {
 }
 
 std::string extra_settings(const BenchResult& result) {
-  constexpr std::array names = {"median gap before", "largest gap", "gap ratio", "TTFT",
+  constexpr std::array names = {"median gap before", "P99 gap", "largest gap", "gap ratio", "TTFT",
                                 "TTFT ratio",        "void"};
   std::vector<std::vector<std::string>> rows = {{""}};
   for (const char* name : names) rows[0].push_back(name);
@@ -93,7 +93,7 @@ std::string extra_settings(const BenchResult& result) {
       any |= found != run.settings.end();
     }
   }
-  return any ? format_table(rows, "lrrrrrl") + "\n" : "";
+  return any ? format_table(rows, "lrrrrrrl") + "\n" : "";
 }
 
 constexpr size_t kRunsAcross = 3;

@@ -7,25 +7,22 @@
 #include <random>
 
 #include "engine/engine_core.h"
+#include "support/expect_same.h"
 #include "support/stub_model.h"
 #include "support/tiny_tokenizer.h"
 
 namespace octavo {
 namespace {
 
+using testing::expect_equal;
+using testing::hash_logits;
 using testing::StubModel;
 
 constexpr int kContext = 160;
 
-// Every token changes what comes after; some ends of answers are likely.
-void hash_logits(const std::vector<TokenId>& history, std::span<float> row) {
-  uint32_t h = 17;
-  for (TokenId t : history) h = h * 31 + static_cast<uint32_t>(raw(t)) + 7;
-  for (int i = 0; i < 40; ++i) {
-    h = h * 1664525 + 1013904223;
-    row['A' + (h >> 8) % 50] += 1.0f + static_cast<float>(h >> 28) * 0.2f;
-  }
-  if (h % 23 == 0) row[263] = 30;
+// As hash_logits(), and some answers end early.
+void ending_logits(const std::vector<TokenId>& history, std::span<float> row) {
+  if (hash_logits(history, row) % 23 == 0) row[263] = 30;
 }
 
 struct Setting {
@@ -94,37 +91,13 @@ std::vector<Request> draw_requests(uint32_t seed) {
   return requests;
 }
 
-void expect_equal(const TokenLogprobs& a, const TokenLogprobs& b) {
-  ASSERT_EQ(a.entries.size(), b.entries.size());
-  for (size_t i = 0; i < a.entries.size(); ++i) {
-    EXPECT_EQ(a.entries[i].id, b.entries[i].id);
-    EXPECT_EQ(a.entries[i].logprob, b.entries[i].logprob);  // to the bit
-  }
-}
-
-void expect_equal(const RequestOutput& a, const RequestOutput& b) {
-  ASSERT_FALSE(a.error) << a.error->message;
-  ASSERT_EQ(a.outputs.size(), b.outputs.size());
-  ASSERT_EQ(a.prompt_logprobs.size(), b.prompt_logprobs.size());
-  for (size_t i = 1; i < a.prompt_logprobs.size(); ++i)
-    expect_equal(*a.prompt_logprobs[i], *b.prompt_logprobs[i]);
-  for (size_t i = 0; i < a.outputs.size(); ++i) {
-    EXPECT_EQ(a.outputs[i].token_ids, b.outputs[i].token_ids);
-    EXPECT_EQ(a.outputs[i].text, b.outputs[i].text);
-    EXPECT_EQ(a.outputs[i].finish_reason, b.outputs[i].finish_reason);
-    ASSERT_EQ(a.outputs[i].logprobs.size(), b.outputs[i].logprobs.size());
-    for (size_t k = 0; k < a.outputs[i].logprobs.size(); ++k)
-      expect_equal(a.outputs[i].logprobs[k], b.outputs[i].logprobs[k]);
-  }
-}
-
 // An engine over a stub, driven step by step.
 class Rig {
  public:
   explicit Rig(const Setting& setting)
       : tokenizer_(std::move(*Tokenizer::create(testing::tiny_byte_spec()))),
-        model_(static_cast<int>(tokenizer_.vocab_size()), kContext, setting.num_blocks, hash_logits,
-               setting.max_num_batched_tokens) {
+        model_(static_cast<int>(tokenizer_.vocab_size()), kContext, setting.num_blocks,
+               ending_logits, setting.max_num_batched_tokens) {
     SchedulerOptions scheduler = setting.scheduler;
     scheduler.max_num_batched_tokens = setting.max_num_batched_tokens;
     scheduler.max_num_seqs = std::min(scheduler.max_num_seqs, setting.max_num_batched_tokens);

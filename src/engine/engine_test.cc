@@ -12,6 +12,7 @@
 namespace octavo {
 namespace {
 
+using testing::hash_logits;
 using testing::StubModel;
 
 constexpr int kPrompt = 3;
@@ -31,16 +32,6 @@ StubModel::Logits script(std::vector<TokenId> tokens) {
     row[static_cast<size_t>(history.size() >= kPrompt && i < tokens.size() ? raw(tokens[i])
                                                                            : 'z')] = 10;
   };
-}
-
-// Every token changes what comes after.
-void hash_logits(const std::vector<TokenId>& history, std::span<float> row) {
-  uint32_t h = 17;
-  for (TokenId t : history) h = h * 31 + static_cast<uint32_t>(raw(t)) + 7;
-  for (int i = 0; i < 40; ++i) {
-    h = h * 1664525 + 1013904223;
-    row['A' + (h >> 8) % 50] += 1.0f + static_cast<float>(h >> 28) * 0.2f;
-  }
 }
 
 struct Rig {

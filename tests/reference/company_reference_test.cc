@@ -9,6 +9,7 @@
 #include <random>
 
 #include "engine/load.h"
+#include "support/expect_same.h"
 #include "support/paths.h"
 
 namespace octavo {
@@ -121,29 +122,6 @@ Result<LoadedEngine> load(const Setting& setting) {
         setting.num_blocks * static_cast<int64_t>(probe.model->kv_layout().bytes_per_block());
   }
   return load_engine(options);
-}
-
-void expect_equal(const TokenLogprobs& a, const TokenLogprobs& b) {
-  ASSERT_EQ(a.entries.size(), b.entries.size());
-  for (size_t i = 0; i < a.entries.size(); ++i) {
-    EXPECT_EQ(a.entries[i].id, b.entries[i].id);
-    EXPECT_EQ(a.entries[i].logprob, b.entries[i].logprob);
-  }
-}
-
-void expect_equal(const RequestOutput& a, const RequestOutput& b) {
-  ASSERT_FALSE(a.error) << a.error->message;
-  ASSERT_EQ(a.outputs.size(), b.outputs.size());
-  ASSERT_EQ(a.prompt_logprobs.size(), b.prompt_logprobs.size());
-  for (size_t i = 1; i < a.prompt_logprobs.size(); ++i)
-    expect_equal(*a.prompt_logprobs[i], *b.prompt_logprobs[i]);
-  for (size_t i = 0; i < a.outputs.size(); ++i) {
-    EXPECT_EQ(a.outputs[i].token_ids, b.outputs[i].token_ids);
-    EXPECT_EQ(a.outputs[i].text, b.outputs[i].text);
-    ASSERT_EQ(a.outputs[i].logprobs.size(), b.outputs[i].logprobs.size());
-    for (size_t k = 0; k < a.outputs[i].logprobs.size(); ++k)
-      expect_equal(a.outputs[i].logprobs[k], b.outputs[i].logprobs[k]);
-  }
 }
 
 std::vector<RequestOutput> each_alone(const EngineOptions& options,

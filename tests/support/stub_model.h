@@ -78,4 +78,15 @@ class StubModel : public Model {
   std::vector<std::vector<TokenId>> histories_;
 };
 
+// Every token changes what comes after. Returns the hash of the history.
+inline uint32_t hash_logits(const std::vector<TokenId>& history, std::span<float> row) {
+  uint32_t h = 17;
+  for (TokenId t : history) h = h * 31 + static_cast<uint32_t>(raw(t)) + 7;
+  for (int i = 0; i < 40; ++i) {
+    h = h * 1664525 + 1013904223;
+    row['A' + (h >> 8) % 50] += 1.0f + static_cast<float>(h >> 28) * 0.2f;
+  }
+  return h;
+}
+
 }  // namespace octavo::testing
