@@ -100,9 +100,6 @@ Result<SeqId> Scheduler::add(NewSequence given) {
                             sequence->prompt_tokens, sequence->given.max_new_tokens, blocks,
                             pool_->block_size(), pool_->num_blocks(),
                             int64_t{pool_->num_blocks()} * pool_->block_size()));
-  const int64_t room = int64_t{sequence->prompt_tokens} + sequence->given.max_new_tokens;
-  sequence->tokens.reserve(static_cast<size_t>(room));
-  sequence->table.make_room(room);
   ++next_id_;
   Sequence& added = *sequences_.emplace(sequence->id, std::move(sequence)).first->second;
   enqueue(added);
@@ -294,12 +291,20 @@ void Scheduler::preempt(Sequence& s) {
 
 void Scheduler::admit(Sequence& s) {
   dequeue(s);
+  make_room(s);
   take_prefix(s);
   if (s.num_cached < 0) s.num_cached = s.num_computed;
   // Of what is known all but the last token had been computed before.
   if (s.was_preempted) recomputed_tokens_ += std::ssize(s.tokens) - 1 - s.num_computed;
   start_running(s);
   step_.admitted.push_back(s.id);
+}
+
+// So that no step after this one allocates for it; those who wait take no more than their prompts.
+void Scheduler::make_room(Sequence& s) {
+  const int64_t room = int64_t{s.prompt_tokens} + s.given.max_new_tokens;
+  s.tokens.reserve(static_cast<size_t>(room));
+  s.table.make_room(room);
 }
 
 bool Scheduler::reads_cache(const Sequence& s) const {
@@ -314,7 +319,10 @@ void Scheduler::take_prefix(Sequence& s) {
     (void)taken;
   }
   if (!caches_prefixes()) return;
-  if (!s.given.reads_prefix_cache) return tree_.record_skipped();
+  if (!s.given.reads_prefix_cache) {
+    if (!s.was_preempted) tree_.record_skipped();  // each request once
+    return;
+  }
   PrefixMatch match =
       tree_.acquire(s.given.key, s.tokens,
                     s.was_preempted ? PrefixTree::Purpose::recompute : PrefixTree::Purpose::prompt);
@@ -360,7 +368,6 @@ SeqId Scheduler::fork(SeqId parent_id) {
   remember_blocks(parent, parent.num_computed + parent.planned);
   auto child = std::make_unique<Sequence>(SeqId{next_id_++}, *pool_);
   child->given = parent.given;
-  child->tokens.reserve(parent.tokens.capacity());
   child->tokens = parent.tokens;
   child->prompt_tokens = parent.prompt_tokens;
   child->num_cached = parent.num_cached;
@@ -369,7 +376,7 @@ SeqId Scheduler::fork(SeqId parent_id) {
                     std::cmp_less(running_.size(), options_.max_num_seqs);
   if (runs) {
     added.table = parent.table.fork();
-    added.table.make_room(std::ssize(added.tokens) + added.given.max_new_tokens);
+    make_room(added);
     added.num_computed = parent.num_computed + parent.planned;
     added.block_hashes = parent.block_hashes;
     start_running(added);

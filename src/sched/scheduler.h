@@ -218,6 +218,7 @@ class Scheduler {
 
   void preempt(Sequence& sequence);
   void admit(Sequence& sequence);
+  void make_room(Sequence& sequence);
   void take_prefix(Sequence& sequence);
   void add_chunk(Sequence& sequence, int num_tokens);
   bool reserve(Sequence& sequence, int num_tokens);
