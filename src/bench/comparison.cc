@@ -31,9 +31,11 @@ Lengths parsed(std::string_view text) { return std::move(*Lengths::parse("length
 
 // --- the subjects: what runs beside what ----------------------------------------------------
 
-Plan plan_kv_cache(const EngineOptions& engine) {
+Plan plan_kv_cache(const EngineOptions& engine, int max_model_len) {
   Plan plan{.title = "With the KV cache beside without"};
-  plan.requests = {.num_requests = 8, .prompt = parsed("64-512"), .output = Lengths::fixed(8)};
+  plan.requests = {.num_requests = 8,
+                   .prompt = parsed(max_model_len > 520 ? "64-512" : "16-64"),
+                   .output = Lengths::fixed(8)};
   plan.max_concurrency = 1;
   EngineOptions e = engine;
   e.enable_prefix_caching = false;
@@ -180,10 +182,11 @@ class Comparison {
  public:
   explicit Comparison(const ComparisonOptions& options) : options_(options) {}
 
-  Result<BenchResult> run(const Plan& plan, TokenRange tokens) {
+  Result<BenchResult> run(const Plan& plan, const ModelFacts& facts) {
     result_.title = plan.title;
     result_.model = options_.engine.model;
-    OCTAVO_TRY(workload_, workload_of(plan, tokens));
+    OCTAVO_TRY(workload_, workload_of(plan, facts.tokens));
+    OCTAVO_CHECK_OK(check_lengths(workload_, facts.max_model_len));
     const int total = options_.repeat * static_cast<int>(plan.variants.size());
     std::vector<std::vector<RunResult>> runs(plan.variants.size());
     int done = 0;
@@ -232,22 +235,21 @@ class Comparison {
   BenchResult result_;
 };
 
-// How much longer static batches are than they would have to be: in each the longest answer over
-// the mean one, weighted by time.
+// Steps of static batches, each as long as its longest answer, over those that full batches of the
+// same answers would take, which cannot be fewer than the longest of all has.
 double static_bound(const Workload& workload, int batch) {
-  double longest = 0, mean = 0;
+  double steps = 0, tokens = 0;
+  int longest_of_all = 0;
   for (size_t i = 0; i < workload.size(); i += static_cast<size_t>(batch)) {
-    const size_t end = std::min(workload.size(), i + static_cast<size_t>(batch));
-    int most = 0;
-    double sum = 0;
-    for (size_t k = i; k < end; ++k) {
-      most = std::max(most, workload[k].output_tokens);
-      sum += workload[k].output_tokens;
+    int longest = 0;
+    for (size_t k = i; k < std::min(workload.size(), i + static_cast<size_t>(batch)); ++k) {
+      longest = std::max(longest, workload[k].output_tokens);
+      tokens += workload[k].output_tokens;
     }
-    longest += most;
-    mean += sum / batch;
+    steps += longest;
+    longest_of_all = std::max(longest_of_all, longest);
   }
-  return longest / mean;
+  return steps / std::max(tokens / batch, static_cast<double>(longest_of_all));
 }
 
 void note_batching(BenchResult& result, const Workload& workload, int batch) {
@@ -255,9 +257,9 @@ void note_batching(BenchResult& result, const Workload& workload, int batch) {
   const double ratio = figures_of(result.runs.back()).output_throughput /
                        figures_of(result.runs.front()).output_throughput;
   result.notes.push_back(fmt::format(
-      "The longest answer of each static batch over the mean one is {:.2f}: so much faster could "
-      "continuous batching be, if steps took the same time. It is {:.2f} x faster, {:.0f} % of "
-      "that.",
+      "Static batches, each as long as its longest answer, take {:.2f} times the steps of full "
+      "batches: so much faster could continuous batching be, if steps took the same time. It is "
+      "{:.2f} x faster, {:.0f} % of that.",
       bound, ratio, 100 * ratio / bound));
   result.notes.push_back(
       "Static batches compute finished answers on as padding, which is how it is usually done; the "
@@ -288,7 +290,7 @@ Result<BenchResult> compare(std::string_view subject, const ComparisonOptions& o
   if (subject == kThroughput)
     plan = plan_throughput(options.engine);
   else if (subject == "kv-cache")
-    plan = plan_kv_cache(options.engine);
+    plan = plan_kv_cache(options.engine, facts.max_model_len);
   else if (subject == "batching")
     plan = plan_batching(options.engine);
   else if (subject == "paging")
@@ -308,7 +310,7 @@ Result<BenchResult> compare(std::string_view subject, const ComparisonOptions& o
   else
     return fail(ErrorCode::invalid_argument, fmt::format("there is no comparison '{}'", subject));
   Comparison comparison(options);
-  OCTAVO_TRY(BenchResult result, comparison.run(plan, facts.tokens));
+  OCTAVO_TRY(BenchResult result, comparison.run(plan, facts));
   if (subject == "batching")
     note_batching(result, comparison.workload(), options.engine.max_num_seqs);
   return result;

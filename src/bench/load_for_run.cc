@@ -27,6 +27,17 @@ Result<ModelFacts> model_facts(const EngineOptions& options) {
       .kv_bytes_per_block = static_cast<int64_t>(loaded.model->kv_layout().bytes_per_block())};
 }
 
+Result<void> check_lengths(const Workload& workload, int max_model_len) {
+  const int longest = longest_request(workload);
+  if (longest > max_model_len)
+    return fail(ErrorCode::context_overflow,
+                fmt::format("the longest request has {} tokens with its answer, and sequences may "
+                            "have {}; ask for shorter ones with --synthetic, as in "
+                            "requests=32,prompt=16-64,output=8-32",
+                            longest, max_model_len));
+  return {};
+}
+
 Result<LoadedEngine> load_for(EngineOptions options, const Workload& workload) {
   const int longest = longest_request(workload);
   if (options.max_model_len == 0) options.max_model_len = longest;

@@ -18,6 +18,9 @@ struct ModelFacts {
 };
 Result<ModelFacts> model_facts(const EngineOptions& options);
 
+// context_overflow if a request is longer than the model's context, naming both.
+Result<void> check_lengths(const Workload& workload, int max_model_len);
+
 // With room for the longest request of the workload, and no more context than needed where
 // max_model_len is not given. context_overflow, naming the lengths, if the model cannot hold it.
 Result<LoadedEngine> load_for(EngineOptions options, const Workload& workload);

@@ -37,7 +37,7 @@ class Chunking {
     OCTAVO_CHECK_OK(make_requests());
     OCTAVO_CHECK_OK(measure_alone());
     EngineOptions e = engine_;
-    e.max_num_batched_tokens = longest_ + kStreams + 1;
+    e.max_num_batched_tokens = longest_ + e.max_num_seqs;
     OCTAVO_TRY(const auto unchunked, measure("no chunks", e));
     for (const int budget : kBudgets) {
       e.max_num_batched_tokens = std::max(budget, e.max_num_seqs);
@@ -51,6 +51,11 @@ class Chunking {
       OCTAVO_TRY(const auto gaps, measure(fmt::format("{:.1f} x the usual gap", target), e));
       (void)gaps;
     }
+    if (num_void_ == static_cast<int>(result_.runs.size()))
+      return fail(ErrorCode::invalid_argument,
+                  "in every run a stream ended before the long prompt's first token; give the "
+                  "streams longer answers and one long prompt that comes later, as in "
+                  "--synthetic requests=8,prompt=64,output=1200,long=4096@1");
     result_.notes.push_back(fmt::format(
         "Eight streams are being written when a prompt of {} tokens arrives. Alone, its first "
         "token "
@@ -70,6 +75,7 @@ class Chunking {
                        .intruder = LongPrompt{longest_, kArrival_s}};
     if (options_.requests) spec = *options_.requests;
     OCTAVO_TRY(workload_, make_workload(spec, facts_.tokens));
+    OCTAVO_CHECK_OK(check_lengths(workload_, facts_.max_model_len));
     result_.title = "A long prompt among streams";
     result_.model = options_.engine.model;
     return {};
@@ -107,7 +113,8 @@ class Chunking {
       if (const auto gaps = gaps_of(last)) valid.emplace_back(*gaps, std::move(last));
     }
     if (valid.empty()) {
-      last.settings["void"] = "a stream had ended too early";
+      last.settings["void"] = "a stream had ended before the long prompt's first token";
+      ++num_void_;
       result_.runs.push_back(std::move(last));
       return std::optional<StreamGaps>();
     }
@@ -138,7 +145,7 @@ class Chunking {
   Workload workload_;
   BenchResult result_;
   int longest_ = 0;
-  int done_ = 0;
+  int done_ = 0, num_void_ = 0;
   double alone_s_ = 0, usual_gap_s_ = 0;
 };
 

@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
+#include <filesystem>
 
 #include "base/cores.h"
 #include "base/version.h"
@@ -16,6 +18,7 @@
 #include "cli/sampling_options.h"
 #include "cli/table.h"
 #include "engine/catalog.h"
+#include "formats/quote.h"
 #include "kernels/isa.h"
 
 namespace octavo::cli {
@@ -28,13 +31,39 @@ std::string machine_text() {
   return fmt::format("{} cores, {}", available_cores(), ops ? (*ops)->isa : "?");
 }
 
+std::string value_text(const OptionValue& value) {
+  if (const auto* text = std::get_if<std::string>(&value)) return *text;
+  if (const auto* number = std::get_if<int64_t>(&value)) return fmt::format("{}", *number);
+  if (const auto* number = std::get_if<double>(&value)) return fmt::format("{}", *number);
+  return "...";  // lists; no benchmark of requests takes one
+}
+
 std::string command_text(const Invocation& invocation) {
   std::string text = fmt::format("octavo {}", invocation.command->name);
   for (const std::string& positional : invocation.positionals) text += " " + positional;
-  for (const OptionSpec* spec : options_of(invocation.command->command))
-    if (invocation.options.is_given(spec->name) && spec->kind == OptionKind::text)
-      text += fmt::format(" {} {}", flag_of(spec->name), invocation.options.text(spec->name));
+  const OptionValues& options = invocation.options;
+  for (const OptionSpec* spec : options_of(invocation.command->command)) {
+    if (!options.is_given(spec->name)) continue;
+    if (spec->kind == OptionKind::flag)
+      text += options.flag(spec->name) ? " " + flag_of(spec->name)
+                                       : " --no-" + flag_of(spec->name).substr(2);
+    else
+      text += fmt::format(" {} {}", flag_of(spec->name), value_text(options.given(spec->name)));
+  }
   return text;
+}
+
+// Found before minutes of work, not after.
+Result<void> check_can_write(const std::string& path) {
+  namespace fs = std::filesystem;
+  std::error_code ignored;
+  const fs::path folder = fs::path(path).parent_path();
+  if (fs::is_directory(path, ignored))
+    return fail(ErrorCode::io_error, fmt::format("{} is a folder; name a file", quote(path)));
+  if (!folder.empty() && !fs::is_directory(folder, ignored))
+    return fail(ErrorCode::io_error, fmt::format("{} cannot be written: there is no folder {}",
+                                                 quote(path), quote(folder.string())));
+  return {};
 }
 
 // Figures down, runs across; the ratio to the first run beside each other run.
@@ -62,11 +91,20 @@ std::string figures_table(const BenchResult& result) {
   return format_table(rows, alignment);
 }
 
+// What there is room for on a line; the page and the JSON have all.
+constexpr std::array<std::string_view, 8> kMainFigures = {
+    "output_throughput", "median_ttft_ms", "p95_ttft_ms",  "p95_tpot_ms",
+    "p99_itl_ms",        "p95_e2el_ms",    "mean_running", "max_blocks_used"};
+
 // Many runs are easier to read one below the other.
 std::string runs_table(const BenchResult& result) {
   std::vector<std::vector<std::string>> rows = {{""}};
   std::string alignment = "l";
-  const std::vector<ComparisonRow> figures = compare_runs(result);
+  std::vector<ComparisonRow> figures = compare_runs(result);
+  std::erase_if(figures, [](const ComparisonRow& row) {
+    return std::find(kMainFigures.begin(), kMainFigures.end(), row.figure.name) ==
+           kMainFigures.end();
+  });
   for (const ComparisonRow& row : figures) {
     rows[0].push_back(row.figure.label);
     alignment += 'r';
@@ -119,6 +157,9 @@ Result<ComparisonOptions> read_comparison_options(const Invocation& invocation,
   ComparisonOptions compare;
   compare.engine = read_engine_options(options);
   OCTAVO_TRY(compare.engine.model, resolve_model(invocation.positionals[0]));
+  for (const std::string_view name : {"output", "html"})
+    if (options.is_given(name) && options.text(name) != kNoFile)
+      OCTAVO_CHECK_OK(check_can_write(options.text(name)));
   if (options.is_given("synthetic") && options.is_given("trace"))
     return fail(ErrorCode::invalid_argument, "give at most one of --synthetic and --trace");
   if (options.is_given("synthetic")) {

@@ -52,16 +52,24 @@ uint64_t hash_of_settings(const std::string& model, const SamplingParams& defaul
   return hash64(std::as_bytes(std::span(text.data(), text.size())));
 }
 
+Result<std::optional<ResultFile>> open_results(const std::string& path,
+                                               const OptionValues& options) {
+  OCTAVO_TRY(ResultFile file, ResultFile::open(path, options.flag("overwrite")));
+  return std::optional(std::move(file));
+}
+
 Result<std::optional<ResultFile>> open_output(const OptionValues& options,
                                               const LineScanner& input) {
   const std::string path = output_name(options);
   if (path == "-") return std::nullopt;
-  // Before anything of it is dropped.
+  // Before anything of it is dropped. A pipe would wait for somebody to write.
+  std::error_code ignored;
+  const bool is_file = std::filesystem::is_regular_file(path, ignored);
+  if (!is_file) return open_results(path, options);
   if (const auto same = LineScanner::open(path, 1); same && is_same_file(same->fd(), input.fd()))
     return fail(ErrorCode::invalid_argument,
                 fmt::format("--output {} is the input; name another file", quote(path)));
-  OCTAVO_TRY(ResultFile file, ResultFile::open(path, options.flag("overwrite")));
-  return std::optional(std::move(file));
+  return open_results(path, options);
 }
 
 // How far a batch is, on one line.

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "bench/figures.h"
 #include "bench/simulation.h"
 #include "bench/synthetic_spec.h"
 #include "bench/trace.h"
@@ -121,6 +122,12 @@ Result<void> run_simulate(const Invocation& invocation, Terminal& terminal) {
     run.scheduler.policy = each.policy;
     run.block_map_rows = options.is_given("html") ? 200 : 0;
     OCTAVO_TRY(RunResult one, simulate(workload, run));
+    if (figures_of(one).completed == 0)
+      return fail(ErrorCode::invalid_argument,
+                  fmt::format("none of the {} requests could be served: they are longer than a "
+                              "sequence may be, or than {} KV blocks of {} tokens hold; raise "
+                              "--max-model-len or --num-blocks, or make them shorter",
+                              workload.size(), run.num_blocks, run.block_size));
     result.runs.push_back(std::move(one));
   }
   result.notes.push_back(

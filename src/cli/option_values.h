@@ -26,6 +26,9 @@ class OptionValues {
   }  // the command takes it
   bool is_given(std::string_view name) const { return entry(name).given; }
 
+  // The first value. REQUIRES: is_given(name).
+  const OptionValue& given(std::string_view name) const { return entry(name).values.front(); }
+
   // T is the type that the option's kind has in OptionValue. Nothing: not given and without a
   // default. REQUIRES: the command has an option of this name and type.
   template <class T>

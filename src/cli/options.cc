@@ -376,7 +376,7 @@ constexpr std::array kOptions = {
          "prompts are cut so that running answers are predicted to wait no longer for a token; 0: "
          "no limit",
          G | M, kScheduling),
-    integer("max_queue_len", 1, kMaxInt, "16384", "requests that wait or run at most", G | M,
+    integer("max_queue_len", 1, kMaxInt, "16384", "requests that wait or run at most", G,
             kScheduling),
 
     shown_default(integer("seq_len", 1, 1e12, "", "tokens of each sequence", E, kMeasure),

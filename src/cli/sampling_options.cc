@@ -63,7 +63,7 @@ void read_memory(EngineOptions& engine, const OptionValues& options) {
 void read_scheduling(EngineOptions& engine, const OptionValues& options) {
   engine.max_num_seqs = find_int(options, "max_num_seqs").value_or(engine.max_num_seqs);
   engine.long_prefill_token_threshold = options.integer("long_prefill_token_threshold");
-  engine.max_queue_len = options.integer("max_queue_len");
+  if (options.has("max_queue_len")) engine.max_queue_len = options.integer("max_queue_len");
   engine.max_waiting_s = options.get<double>("max_waiting_s");
   engine.max_inter_token_ms = options.get<double>("max_inter_token_ms");
   engine.scheduling_policy = read_enum<SchedulingPolicy>(

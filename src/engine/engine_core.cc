@@ -128,6 +128,7 @@ bool EngineCore::step(std::stop_token stop) {
   finish_requests();
   if (!scheduler_->has_work()) return false;
 
+  ++step_;
   StepReport report{.start_s = now()};
   const Step& step = scheduler_->begin_step(report.start_s);
   note_plan(step, report.start_s);
@@ -305,7 +306,9 @@ void EngineCore::commit_token(Active& request, int index, Sample sample) {
   if (!std::exchange(request.started, true)) {
     metrics.first_token_ts = drawn_at_;
     tell_prompt_done(request);
+    request.last_step = step_;
   }
+  if (std::exchange(request.last_step, step_) != step_) ++metrics.decode_steps;
   metrics.last_token_ts = drawn_at_;
   ++metrics.num_generation_tokens;
   const std::string text = choice.commit(std::move(sample));

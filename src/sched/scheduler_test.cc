@@ -198,6 +198,20 @@ TEST(Scheduler, StaticBatchesComputeTheFinishedToTheEnd) {
   }
 }
 
+// However few tokens a step has, a batch has all the sequences it may have.
+TEST(Scheduler, StaticBatchesFillOverSeveralSteps) {
+  Rig rig({.max_num_seqs = 4, .max_num_batched_tokens = 16, .mode = SchedulingMode::static_batch});
+  for (int i = 0; i < 6; ++i) rig.add(tokens(30, i * 50), 20);
+  int most = 0;
+  while (rig.scheduler->has_work() && most < 4) {
+    rig.step();
+    most = std::max(most, rig.scheduler->num_running());
+  }
+  EXPECT_EQ(most, 4);
+  const int steps = rig.run_to_end();
+  EXPECT_LT(steps, 70);
+}
+
 TEST(Scheduler, ForksShareThePromptAndFinishEachForItself) {
   Rig rig({.max_num_seqs = 3});
   const SeqId first = rig.add(tokens(40), 6);

@@ -788,9 +788,48 @@ class Bench(Case):
         for row in out["contexts"]:
             self.assertTrue(row["same_tokens"])
             self.assertAlmostEqual(row["ratio"], row["without_cache_s"] / row["with_cache_s"])
-        table = self.ok(*args).splitlines()
-        self.assertEqual(3, len(table))
-        self.assertEqual(["16", "64"], [line.split()[0] for line in table[1:]])
+        table = self.ok(*args, "--html", "none").splitlines()
+        self.assertEqual(["16", "64"], [line.split()[0] for line in table[1:3]])
+        self.assertIn("output tokens per second", "\n".join(table[3:]))
+
+    def test_each_comparison_has_a_table_and_a_page(self):
+        requests = "requests=6,prompt=8-24,output=4-8,shared=32"
+        runs = {"batching": 3, "paging": 2, "prefix": 2, "shared-attention": 2, "scheduling-policy": 4,
+                "block-size": 5, "max-num-seqs": 7, "max-num-batched-tokens": 6}
+        for subject, count in runs.items():
+            page, result = self.tmp / "page.html", self.tmp / "result.json"
+            text = octavo("bench", "compare", TINY, subject, "--synthetic", requests, "--html", page,
+                          "--output", result, "--cost-per-hour", "1").stdout.decode()
+            self.assertIn("output tokens per second", text, subject)
+            self.assertIn("<svg", page.read_text(), subject)
+            self.assertNotIn("src=\"http", page.read_text(), subject)
+            kept = json.loads(result.read_text())
+            self.assertEqual(count, len(kept["runs"]), subject)
+            for one in kept["runs"]:
+                self.assertEqual(6, one["figures"]["completed"], (subject, one["name"]))
+            page.unlink()
+        self.refused(2, ["every run", "longer answers"], "bench", "compare", TINY, "chunking", "--synthetic",
+                     "requests=4,prompt=8,output=2", "--html", "none")
+        self.refused(7, ["--synthetic"], "bench", "compare", TINY, "prefix")
+
+    def test_throughput_and_simulation(self):
+        requests = ("--synthetic", "requests=8,prompt=8-24,output=4-8")
+        real = self.json("bench", "throughput", TINY, *requests, "--max-num-seqs", "2")
+        figures = real["runs"][0]["figures"]
+        self.assertEqual(8, figures["completed"])
+        self.assertLessEqual(figures["max_running"], 2)
+        self.assertIn("--max-num-seqs 2", real["command"])
+        simulated = self.json("simulate", *requests, "--step-cost", "2,0.2,0.0005,0.1,0.00001", "--compare-policies")
+        self.assertEqual(4, len(simulated["runs"]))
+        for one in simulated["runs"]:
+            self.assertEqual(figures["total_output_tokens"], one["figures"]["total_output_tokens"])
+        trace = self.tmp / "trace.jsonl"
+        trace.write_text("".join('{"arrival_s": %g, "prompt_tokens": 30, "output_tokens": 4}\n' % (i * 0.1)
+                                 for i in range(5)))
+        traced = self.json("simulate", "--trace", trace, "--step-cost", "2,0.2,0.0005,0.1,0.00001")
+        self.assertEqual(5, traced["runs"][0]["figures"]["completed"])
+        self.refused(2, ["none of the 8", "--num-blocks"], "simulate", "--synthetic",
+                     "requests=8,prompt=100,output=4", "--step-cost", "1,1,1,1,1", "--num-blocks", "1", "--block-size", "16")
 
     def test_latency(self):
         args = ("bench", "latency", TINY, "--prompt-tokens", "20", "--gen-tokens", "4", "--depth", "0,30,9999",
