@@ -28,7 +28,7 @@ struct KvCacheComparison {
   double ratio() const { return without_cache_s / with_cache_s; }
 };
 
-// Errors: context_overflow before anything is measured; those of Generator.
+// Errors: context_overflow before anything is measured; those of Engine::run.
 Result<std::vector<KvCacheComparison>> compare_kv_cache(const LoadedEngine& engine,
                                                         const KvCacheCompareOptions& options);
 

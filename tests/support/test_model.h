@@ -1,5 +1,5 @@
 // A model file loaded with given settings, and logits out of it, for tests that look below the
-// generator.
+// engine.
 #pragma once
 
 #include <gtest/gtest.h>
