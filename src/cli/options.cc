@@ -41,16 +41,16 @@ constexpr std::array kCommands = {
         "the exit code is that of the first that failed. A run that was interrupted goes on "
         "where it stopped when it is started again. On a terminal a bar shows how far it "
         "is."},
-    CommandSpec{
-        Command::chat, "chat", kModelOnly, "Holds a conversation in the terminal.",
-        "Ctrl-C stops an answer; Ctrl-C at the prompt, Ctrl-D or /exit ends the program; "
-        "/clear forgets the "
-        "conversation. Each line is a message, in a pipe too, where only the answers are "
-        "printed. When the context is full, the oldest "
-        "turns are dropped, never the system message, and a note says so. The whole conversation "
-        "is read again at each turn. Room is kept for "
-        "an answer of --max-tokens, or "
-        "without it of 512 tokens or a quarter of the context, whichever is less."},
+    CommandSpec{Command::chat, "chat", kModelOnly, "Holds a conversation in the terminal.",
+                "Ctrl-C stops an answer; Ctrl-C at the prompt, Ctrl-D or /exit ends the program; "
+                "/clear forgets the "
+                "conversation. Each line is a message, in a pipe too, where only the answers are "
+                "printed. When the context is full, the oldest "
+                "turns are dropped, never the system message, and a note says so. What was read "
+                "before is in the cache "
+                "and is not read again. Room is kept for "
+                "an answer of --max-tokens, or "
+                "without it of 512 tokens or a quarter of the context, whichever is less."},
     CommandSpec{Command::tokenize, "tokenize", kModelOnly,
                 "Turns text on standard input into token ids, or back.",
                 "Prints the ids as one JSON array. Only the vocabulary is read: a file without "
