@@ -41,8 +41,6 @@ class Engine {
   // Calls `look` on the engine's thread between two steps, and waits for it.
   void inspect(const std::function<void(EngineCore&)>& look);
 
-  int max_queue_len() const { return max_queue_len_; }
-
  private:
   using Command = std::function<void(EngineCore&)>;
 
