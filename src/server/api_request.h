@@ -1,0 +1,81 @@
+// Bodies of requests as checked types. Every field is read by one table (api_fields.cc), which also
+// writes the schema of /openapi.json.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "core/ids.h"
+#include "core/sampling_params.h"
+#include "llm/prompt.h"
+#include "server/api_error.h"
+
+namespace octavo {
+
+// What requests are checked against.
+struct ApiLimits {
+  int vocab_size = 0;
+  int max_model_len = 0;
+  int max_logprobs = kMaxLogprobs;
+  SamplingParams defaults = {};  // of fields that a request does not name
+  bool has_priorities = false;
+  bool trust_request_chat_template = false;
+  int max_choices = 1024;  // prompts x n of one request
+};
+
+// Both endpoints.
+struct GenerationRequest {
+  std::string model;
+  SamplingParams params;
+  bool stream = false;
+  bool include_usage = false;
+  bool continuous_usage_stats = false;
+  int priority = 0;
+  std::string cache_salt = {};
+  std::optional<int> truncate_prompt_tokens = {};  // keeps the last so many
+  bool return_token_ids = false;
+  bool echo = false;  // the answer begins with the prompt
+};
+
+struct ChatRequest : GenerationRequest {
+  nlohmann::ordered_json messages;
+  ChatOptions chat = {};
+  std::optional<std::string> chat_template = {};
+  nlohmann::ordered_json chat_template_kwargs = nlohmann::ordered_json::object();
+};
+
+using PromptInput = std::variant<std::string, std::vector<TokenId>>;
+
+struct CompletionRequest : GenerationRequest {
+  std::vector<PromptInput> prompts;
+  bool add_special_tokens = true;
+};
+
+// Of /tokenize, in vLLM's shape (prompt, or messages) and llama.cpp's (content).
+struct TokenizeRequest {
+  std::optional<std::string> text = {};
+  std::optional<nlohmann::ordered_json> messages = {};  // instead of text
+  ChatOptions chat = {};
+  bool add_special_tokens = true;
+  bool parse_special = true;
+  bool return_token_strs = false;
+  bool is_llama_shape = false;
+};
+struct DetokenizeRequest {
+  std::vector<TokenId> tokens;
+  bool is_llama_shape = false;
+};
+
+ApiResult<ChatRequest> parse_chat_request(std::string_view body, const ApiLimits& limits);
+ApiResult<CompletionRequest> parse_completion_request(std::string_view body,
+                                                      const ApiLimits& limits);
+ApiResult<TokenizeRequest> parse_tokenize_request(std::string_view body, const ApiLimits& limits);
+ApiResult<DetokenizeRequest> parse_detokenize_request(std::string_view body,
+                                                      const ApiLimits& limits);
+
+}  // namespace octavo

@@ -1,0 +1,53 @@
+// Counts and times of the server and its engine, as Prometheus reads them, under vLLM's names and
+// our own.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/engine_core.h"
+#include "engine/outputs.h"
+
+namespace octavo {
+
+struct MetricsOptions {
+  std::string model_name;
+  int max_model_len = 0;
+  // Labels of vllm:cache_config_info: name, value.
+  std::vector<std::pair<std::string, std::string>> cache_config = {};
+};
+
+// All functions may be called from any thread at once, and take microseconds at most.
+class Metrics {
+ public:
+  explicit Metrics(MetricsOptions options);
+  ~Metrics();
+
+  // Of each prompt that was handed to the engine.
+  void on_submit(int n, int max_tokens);
+  // Another token of a choice came `gap_s` after the one before it.
+  void on_inter_token(double gap_s);
+  void on_finish(const RequestOutput& output);
+  // A request that was refused before the engine saw it: "max_queue_len", "max_queue_wait", ...
+  void on_rejection(std::string_view reason);
+  void on_http(std::string_view route, int status, double seconds);
+  void on_step(const StepReport& report);  // on the engine's thread
+
+  // Set when they are read: these change without an event.
+  struct Gauges {
+    double heartbeat_age_s = 0;  // since the engine's thread last showed that it runs
+    int num_connections = 0;
+    int num_open_requests = 0;
+    int max_queue_len = 0;
+  };
+  // Text format 0.0.4.
+  std::string text(const Gauges& gauges);
+
+ private:
+  struct Series;
+  std::unique_ptr<Series> series_;
+};
+
+}  // namespace octavo
