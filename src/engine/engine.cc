@@ -2,11 +2,17 @@
 
 #include <fmt/format.h>
 
+#include <chrono>
 #include <future>
 #include <system_error>
 #include <utility>
 
 namespace octavo {
+namespace {
+
+constexpr std::chrono::seconds kIdleBeat{1};
+
+}  // namespace
 
 Result<std::unique_ptr<Engine>> Engine::create(Model& model, const Tokenizer& tokenizer,
                                                EngineCoreOptions options, int max_queue_len) {
@@ -60,6 +66,11 @@ Result<RequestId> Engine::submit(Request request, RequestEvents events) {
   return id;
 }
 
+int Engine::num_unfinished() const {
+  const std::lock_guard lock(mutex_);
+  return num_unfinished_;
+}
+
 void Engine::cancel(RequestId id) {
   push([id](EngineCore& core) { core.cancel(id); });
 }
@@ -94,19 +105,25 @@ void Engine::inspect(const std::function<void(EngineCore&)>& look) {
 }
 
 void Engine::run_loop(std::stop_token stop) {
+  Heartbeat& heartbeat = core_->heartbeat();
   bool busy = false;
   while (take_commands(!busy, stop)) busy = core_->step(stop);
   take_commands(false, stop);  // nothing comes after `closing_`
   core_->cancel_all();
+  heartbeat.beat(EnginePhase::ended);
 }
 
 // False: it is time to end; what was asked until then has been taken.
 bool Engine::take_commands(bool may_wait, std::stop_token stop) {
   {
     std::unique_lock lock(mutex_);
-    if (may_wait) wake_.wait(lock, stop, [&] { return !commands_.empty(); });
+    while (may_wait && commands_.empty() && !stop.stop_requested()) {
+      core_->heartbeat().beat(EnginePhase::idle);
+      wake_.wait_for(lock, stop, kIdleBeat, [&] { return !commands_.empty(); });
+    }
     taken_.swap(commands_);
   }
+  core_->heartbeat().beat(EnginePhase::commands);
   for (const Command& command : taken_) command(*core_);
   taken_.clear();
   return !stop.stop_requested();

@@ -8,6 +8,7 @@
 #include <mutex>
 #include <stop_token>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -38,8 +39,16 @@ class Engine {
   Result<RequestOutput> run(Request request, RequestEvents events = {},
                             std::stop_token cancel = {});
 
-  // Calls `look` on the engine's thread between two steps, and waits for it.
+  // Those of submit(), without submitting.
+  Result<void> check(const Request& request) const { return core_->check(request); }
+
+  // Calls `look` on the engine's thread between two steps, at the latest when the engine is closed.
+  void post(std::function<void(EngineCore&)> look) { push(std::move(look)); }
+  // The same, and waits for it.
   void inspect(const std::function<void(EngineCore&)>& look);
+
+  int num_unfinished() const;
+  const Heartbeat& heartbeat() const { return std::as_const(*core_).heartbeat(); }
 
  private:
   using Command = std::function<void(EngineCore&)>;
@@ -52,7 +61,7 @@ class Engine {
 
   std::unique_ptr<EngineCore> core_;
   int max_queue_len_;
-  std::mutex mutex_;  // of what follows
+  mutable std::mutex mutex_;  // of what follows
   std::condition_variable_any wake_;
   std::vector<Command> commands_;
   int64_t next_id_ = 0;

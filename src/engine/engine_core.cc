@@ -120,6 +120,27 @@ void EngineCore::cancel_all() {
   finish_requests();
 }
 
+std::vector<LiveRequest> EngineCore::live_requests() const {
+  std::vector<LiveRequest> live;
+  for (const auto& [id, request] : requests_) {
+    const RequestMetrics& metrics = request->output.metrics;
+    LiveRequest& entry = live.emplace_back(
+        LiveRequest{.id = id,
+                    .num_prompt_tokens = static_cast<int>(request->prompt().size()),
+                    .num_cached_tokens = request->output.num_cached_tokens,
+                    .num_generation_tokens = metrics.num_generation_tokens,
+                    .num_preemptions = metrics.num_preemptions,
+                    .age_s = now() - metrics.arrival_ts});
+    for (const SeqId sequence : request->ids) {
+      entry.num_running += scheduler_->is_running(sequence);
+      entry.num_blocks += scheduler_->num_blocks(sequence);
+    }
+  }
+  std::sort(live.begin(), live.end(),
+            [](const LiveRequest& a, const LiveRequest& b) { return raw(a.id) < raw(b.id); });
+  return live;
+}
+
 // --- a step ---------------------------------------------------------------------------------
 
 bool EngineCore::step(std::stop_token stop) {
@@ -129,10 +150,13 @@ bool EngineCore::step(std::stop_token stop) {
   if (!scheduler_->has_work()) return false;
 
   ++step_;
+  heartbeat_.beat(EnginePhase::planning);
   StepReport report{.start_s = now()};
   const Step& step = scheduler_->begin_step(report.start_s);
   note_plan(step, report.start_s);
   lay_out(step);
+  heartbeat_.begin_step(static_cast<int>(tokens_.size()), static_cast<int>(step.chunks.size()));
+  heartbeat_.beat(EnginePhase::forward);
   const double planned_s = now();
   report.plan_s = planned_s - report.start_s;
 
@@ -147,7 +171,9 @@ bool EngineCore::step(std::stop_token stop) {
   report.forward_s = now() - planned_s;
   for (const StepChunk& chunk : step.chunks) tell_prefill(chunk);
   outcomes_.clear();
+  heartbeat_.beat(EnginePhase::sampling);
   draw_all();
+  heartbeat_.beat(EnginePhase::events);
   const double drawn_s = now();
   if (options_.on_step) {
     report.step = &step;
@@ -337,10 +363,15 @@ void EngineCore::end(Active& request, const Error& error) {
 
 void EngineCore::tell(const Active& request, const Sequence& choice, std::string_view text,
                       size_t num_tokens) {
-  if (!request.events.on_delta || (text.empty() && num_tokens == 0)) return;
+  if (!request.events.on_delta) return;
+  if (text.empty() && num_tokens == 0 && !choice.finished()) return;
   ChoiceDelta delta{choice.index(), text, {}, {}};
   delta.token_ids = std::span(choice.tokens()).last(num_tokens);
   if (!choice.logprobs().empty()) delta.logprobs = std::span(choice.logprobs()).last(num_tokens);
+  if (choice.finished()) {
+    delta.finish_reason = choice.finish_reason();
+    delta.stop_reason = &choice.stop_reason();
+  }
   request.events.on_delta(delta);
 }
 
@@ -357,6 +388,7 @@ void EngineCore::tell_prefill(const StepChunk& chunk) {
 void EngineCore::tell_prompt_done(const Active& request) {
   const auto total = static_cast<int>(request.prompt().size());
   if (request.events.on_prefill) request.events.on_prefill(total, total);
+  if (request.events.on_prompt_done) request.events.on_prompt_done(request.output);
 }
 
 // Between steps: their blocks go back first, then they are told.

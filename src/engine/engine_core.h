@@ -13,6 +13,7 @@
 
 #include "base/result.h"
 #include "base/thread_pool.h"
+#include "engine/heartbeat.h"
 #include "engine/outputs.h"
 #include "engine/request.h"
 #include "engine/sequence.h"
@@ -45,6 +46,18 @@ struct EngineCoreOptions {
   std::function<void(const StepReport&)> on_step = {};  // after each step; may be empty
 };
 
+// Of one request on its way, for whoever watches.
+struct LiveRequest {
+  RequestId id{};
+  int num_prompt_tokens = 0;
+  int num_cached_tokens = 0;
+  int num_generation_tokens = 0;  // of all choices
+  int num_running = 0;            // of its choices
+  int num_blocks = 0;             // that they hold; shared ones count for each
+  int num_preemptions = 0;
+  double age_s = 0;
+};
+
 class EngineCore {
  public:
   // Errors: invalid_argument (the model's block size or number of blocks cannot hold; those of
@@ -68,6 +81,9 @@ class EngineCore {
   bool step(std::stop_token stop = {});
 
   double now() const { return options_.clock(); }
+  std::vector<LiveRequest> live_requests() const;  // by id
+  Heartbeat& heartbeat() { return heartbeat_; }
+  const Heartbeat& heartbeat() const { return heartbeat_; }
   Scheduler& scheduler() { return *scheduler_; }
   const Scheduler& scheduler() const { return *scheduler_; }
   int num_requests() const { return static_cast<int>(requests_.size()); }
@@ -146,6 +162,7 @@ class EngineCore {
   std::vector<Result<Sample>> taken_;
   std::vector<Active*> only_prompt_;  // their prompts are complete, which is all they asked for
   std::vector<StepOutcome> outcomes_;
+  Heartbeat heartbeat_;
   double drawn_at_ = 0;
   int64_t step_ = 0;  // its number
 };

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -29,6 +30,9 @@ struct ChoiceDelta {
   std::string_view text = {};  // may be empty: held back until it is complete
   std::span<const TokenId> token_ids = {};
   std::span<const TokenLogprobs> logprobs = {};  // one per token, if asked for
+  // Of the last delta of a choice, unless its request ends first: then on_finish tells.
+  std::optional<FinishReason> finish_reason = {};
+  const StopReason* stop_reason = nullptr;  // with finish_reason
 };
 
 // Called on the engine's thread, between steps: they must be quick, and may call Engine::cancel().
@@ -38,6 +42,9 @@ struct RequestEvents {
   // Prompt tokens that are in the cache, for a progress bar; again from the start after a
   // preemption.
   std::function<void(int done, int total)> on_prefill;
+  // The prompt is in the cache, and before the first delta: what is known of it (ids, seed,
+  // num_cached_tokens, prompt_logprobs).
+  std::function<void(const RequestOutput&)> on_prompt_done;
   // The last event of every request, exactly once.
   std::function<void(RequestOutput)> on_finish;
 };

@@ -27,6 +27,8 @@ class Sequence {
   bool finished() const { return finished_; }
   const std::vector<TokenId>& tokens() const { return output_.token_ids; }
   int index() const { return output_.index; }
+  FinishReason finish_reason() const { return output_.finish_reason; }
+  const StopReason& stop_reason() const { return output_.stop_reason; }
   const std::vector<TokenLogprobs>& logprobs() const { return output_.logprobs; }
   CompletionOutput take_output() { return std::move(output_); }
 

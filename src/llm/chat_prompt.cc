@@ -21,15 +21,20 @@ std::string spelled(const Tokenizer& tokenizer, std::optional<TokenId> id) {
   return id ? tokenizer.piece(*id) : std::string();
 }
 
+const ChatTemplate& template_of(const LoadedEngine& engine, const TemplateExtras& extras) {
+  return extras.chat_template ? *extras.chat_template : *engine.chat_template;
+}
+
 Result<std::vector<TextSpan>> render(const LoadedEngine& engine, const Json& messages,
-                                     bool add_generation_prompt) {
+                                     bool add_generation_prompt, const TemplateExtras& extras) {
   ChatTemplate::Input input;
-  OCTAVO_TRY(input.messages, normalize_messages(messages, *engine.chat_template));
+  OCTAVO_TRY(input.messages, normalize_messages(messages, template_of(engine, extras)));
   input.add_generation_prompt = add_generation_prompt;
   input.bos_token = spelled(*engine.tokenizer, engine.tokenizer->bos());
   input.eos_token = spelled(*engine.tokenizer, engine.tokenizer->eos());
+  input.extra = extras.kwargs;
   input.now_s = local_now_s();
-  return engine.chat_template->render(input);
+  return template_of(engine, extras).render(input);
 }
 
 // A word that is nowhere in the messages.
@@ -61,7 +66,8 @@ bool end_with(std::vector<TextSpan>& spans, const std::string& word, const std::
 
 // The last message's content is rendered as a placeholder and then put in, so that it need not be
 // searched in the text, nor is changed by the template, which may cut spaces off its ends.
-Result<std::vector<TextSpan>> render_to_continue(const LoadedEngine& engine, Json messages) {
+Result<std::vector<TextSpan>> render_to_continue(const LoadedEngine& engine, Json messages,
+                                                 const TemplateExtras& extras) {
   const auto refuse = [](std::string_view why) {
     return fail(ErrorCode::invalid_argument,
                 fmt::format("continue_final_message: {}; leave it out", why));
@@ -72,7 +78,7 @@ Result<std::vector<TextSpan>> render_to_continue(const LoadedEngine& engine, Jso
   const std::string word = placeholder_for(messages);
   const auto content = messages.back()["content"].get<std::string>();
   messages.back()["content"] = word;
-  OCTAVO_TRY(std::vector<TextSpan> spans, render(engine, messages, false));
+  OCTAVO_TRY(std::vector<TextSpan> spans, render(engine, messages, false, extras));
   if (!end_with(spans, word, content))
     return refuse("the model's chat template changes the last message");
   return spans;
@@ -88,9 +94,10 @@ Json to_json(const ChatMessages& messages) {
 }
 
 Result<ChatPrompt> render_chat(const LoadedEngine& engine, const Json& messages,
-                               const ChatOptions& options) {
-  if (engine.chat_template_error) return tl::make_unexpected(*engine.chat_template_error);
-  if (!engine.chat_template)
+                               const ChatOptions& options, const TemplateExtras& extras) {
+  if (!extras.chat_template && engine.chat_template_error)
+    return tl::make_unexpected(*engine.chat_template_error);
+  if (!extras.chat_template && !engine.chat_template)
     return fail(ErrorCode::unsupported,
                 "the model's file has no chat template; give the prompt as plain text");
   if (options.add_generation_prompt && options.continue_final_message)
@@ -99,8 +106,8 @@ Result<ChatPrompt> render_chat(const LoadedEngine& engine, const Json& messages,
                 "second to false");
   OCTAVO_TRY(const std::vector<TextSpan> spans,
              options.continue_final_message
-                 ? render_to_continue(engine, messages)
-                 : render(engine, messages, options.add_generation_prompt));
+                 ? render_to_continue(engine, messages, extras)
+                 : render(engine, messages, options.add_generation_prompt, extras));
   ChatPrompt prompt;
   for (const TextSpan& span : spans) prompt.text += span.text;
   OCTAVO_TRY(prompt.ids, engine.tokenizer->encode(spans));

@@ -16,12 +16,18 @@ struct ChatPrompt {
   std::vector<TokenId> ids;
 };
 
+// What one conversation may bring of its own.
+struct TemplateExtras {
+  const ChatTemplate* chat_template = nullptr;  // in place of the model's
+  nlohmann::ordered_json kwargs = nullptr;      // object: further variables of the template
+};
+
 // messages: a list of objects with role and content (text/chat_template.h, normalize_messages).
 // Errors: unsupported (the model has no chat template, or one that cannot be used),
 // invalid_argument (options that contradict each other; messages; a last message that the template
 // would change, so that it cannot be continued), those of ChatTemplate::render.
 Result<ChatPrompt> render_chat(const LoadedEngine& engine, const nlohmann::ordered_json& messages,
-                               const ChatOptions& options = {});
+                               const ChatOptions& options = {}, const TemplateExtras& extras = {});
 
 nlohmann::ordered_json to_json(const ChatMessages& messages);
 

@@ -396,6 +396,11 @@ bool Scheduler::is_running(SeqId id) const {
   return found != sequences_.end() && found->second->state == State::running;
 }
 
+int Scheduler::num_blocks(SeqId id) const {
+  const auto found = sequences_.find(id);
+  return found == sequences_.end() ? 0 : found->second->table.num_blocks();
+}
+
 int Scheduler::num_cached_tokens(SeqId id) const { return std::max(at(id).num_cached, 0); }
 
 std::span<const TokenId> Scheduler::tokens(SeqId id) const { return at(id).tokens; }

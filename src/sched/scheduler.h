@@ -150,6 +150,8 @@ class Scheduler {
   // Positions of its prompt that were in the prefix cache when it was first admitted.
   int num_cached_tokens(SeqId id) const;
   std::span<const TokenId> tokens(SeqId id) const;
+  // That it holds; 0 of one that is finished or unknown.
+  int num_blocks(SeqId id) const;
 
   const SchedulerOptions& options() const { return options_; }
   const StepTimeModel& step_model() const { return step_model_; }
