@@ -1,0 +1,374 @@
+#include "http/connection.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+namespace octavo::http {
+namespace {
+
+namespace asio = boost::asio;
+using ErrorCode = Transport::ErrorCode;
+using Clock = std::chrono::steady_clock;
+
+constexpr size_t kReadBytes = 16 << 10;
+constexpr size_t kInboxBytes = 64 << 10;  // pipelined bytes that are kept during an answer
+constexpr std::chrono::seconds kLinger{5};
+
+double seconds_of(Clock::time_point time) {
+  return std::chrono::duration<double>(time.time_since_epoch()).count();
+}
+
+class ConnectionExchange : public Exchange {
+ public:
+  ConnectionExchange(std::shared_ptr<Connection> connection, uint64_t id, Request request)
+      : connection_(std::move(connection)), id_(id), request_(std::move(request)) {}
+  ~ConnectionExchange() override { connection_->dropped(id_); }
+
+  const Request& request() const override { return request_; }
+  void respond(Response response) override { connection_->answer(id_, std::move(response)); }
+  void begin_stream(Response head, StreamOptions options) override {
+    connection_->begin_stream(id_, std::move(head), std::move(options));
+  }
+  bool write(std::string chunk) override { return connection_->write(id_, std::move(chunk)); }
+  void end_stream(std::string last) override { connection_->end_stream(id_, std::move(last)); }
+  void on_disconnect(std::function<void()> gone) override {
+    connection_->on_disconnect(id_, std::move(gone));
+  }
+  void post(std::function<void()> work) override { connection_->post(std::move(work)); }
+
+ private:
+  std::shared_ptr<Connection> connection_;
+  uint64_t id_;
+  Request request_;
+};
+
+}  // namespace
+
+Connection::Connection(std::shared_ptr<asio::io_context> io, std::unique_ptr<Transport> transport,
+                       std::shared_ptr<ConnectionSetup> setup, std::string remote_address,
+                       bool is_tls)
+    : io_(std::move(io)),
+      transport_(std::move(transport)),
+      setup_(std::move(setup)),
+      remote_address_(std::move(remote_address)),
+      is_tls_(is_tls),
+      changed_(*io_),
+      room_(*io_),
+      to_write_(*io_),
+      write_deadline_(*io_),
+      keep_alive_timer_(*io_) {
+  ++setup_->num_connections;
+}
+
+Connection::~Connection() { --setup_->num_connections; }
+
+void Connection::start(bool busy) {
+  asio::co_spawn(*io_, run(shared_from_this(), busy), asio::detached);
+}
+
+void Connection::cut() { peer_gone(true); }
+
+void Connection::end_if_idle() {
+  if (idle_ && inbox_.empty()) cut();
+}
+
+// --- coroutines -----------------------------------------------------------------------------
+
+// True: `timer` was cancelled, which says that something changed; false: the deadline has passed.
+asio::awaitable<bool> Connection::wait(Timer& timer, Time deadline) {
+  timer.expires_at(deadline);
+  ErrorCode error;
+  co_await timer.async_wait(asio::redirect_error(asio::use_awaitable, error));
+  co_return error == asio::error::operation_aborted;
+}
+
+asio::awaitable<void> Connection::run(std::shared_ptr<Connection> self, bool busy) {
+  const bool ready = co_await handshake();
+  if (ready) {
+    asio::co_spawn(*io_, read_loop(self), asio::detached);
+    asio::co_spawn(*io_, write_loop(self), asio::detached);
+    bool goes_on = !busy;
+    if (busy) refuse(503, "the server has as many connections as it takes; try again later");
+    while (goes_on) goes_on = co_await serve_one();
+    co_await linger();
+  }
+  peer_gone(true);
+}
+
+asio::awaitable<bool> Connection::handshake() {
+  if (!is_tls_) co_return true;
+  Timer deadline(*io_, setup_->limits.header_timeout);
+  deadline.async_wait([this](const ErrorCode& error) {
+    if (!error) cut();
+  });
+  ErrorCode error;
+  co_await transport_->handshake(error);
+  deadline.cancel();
+  co_return !error && open_;
+}
+
+asio::awaitable<void> Connection::read_loop([[maybe_unused]] std::shared_ptr<Connection> self) {
+  std::array<char, kReadBytes> buffer;
+  ErrorCode error;
+  while (open_) {
+    if (inbox_.size() >= kInboxBytes && !discards_) {
+      co_await wait(room_, Time::max());
+      continue;
+    }
+    const size_t n = co_await transport_->read_some(buffer, error);
+    if (error) break;
+    if (!discards_) inbox_.append(buffer.data(), n);
+    changed_.cancel();
+  }
+  peer_gone(error != asio::error::eof && error != asio::ssl::error::stream_truncated);
+}
+
+asio::awaitable<void> Connection::write_loop([[maybe_unused]] std::shared_ptr<Connection> self) {
+  std::string bytes;
+  while (open_) {
+    if (outbox_.empty()) {
+      co_await wait(to_write_, Time::max());
+      continue;
+    }
+    bytes.clear();
+    bytes.swap(outbox_);
+    for (size_t done = 0; done < bytes.size() && open_;) {
+      write_deadline_.expires_after(setup_->limits.write_timeout);
+      write_deadline_.async_wait([self](const ErrorCode& error) {
+        if (!error) self->peer_gone(true);
+      });
+      ErrorCode error;
+      const size_t n = co_await transport_->write_some(std::string_view(bytes).substr(done), error);
+      write_deadline_.cancel();
+      if (error) peer_gone(true);
+      done += n;
+      pending_ -= std::min(n, pending_.load());
+    }
+    changed_.cancel();  // `linger` waits for this
+  }
+}
+
+// False: the connection has to end.
+asio::awaitable<bool> Connection::serve_one() {
+  RequestReader reader(setup_->limits);
+  const bool is_read = co_await read_request(reader);
+  if (!is_read) co_return false;
+  keep_alive_ = reader.keep_alive();
+  is_http10_ = reader.is_http10();
+  Request request = reader.take();
+  is_head_ = request.method == "HEAD";
+  request.remote_address = remote_address_;
+  request.is_tls = is_tls_;
+  request.received_s = first_byte_s_;
+  answer_ = Answer::open;
+  auto exchange =
+      std::make_shared<ConnectionExchange>(shared_from_this(), ++exchange_id_, std::move(request));
+  try {
+    setup_->handler(std::move(exchange));
+  } catch (const std::exception&) {
+    answer(exchange_id_, fault(500, "the server made a mistake"));
+  }
+  co_await wait_for_answer();
+  co_return keep_alive_&& open_ && !eof_;
+}
+
+asio::awaitable<void> Connection::wait_for_answer() {
+  while (open_ && answer_ != Answer::done) co_await wait(changed_, Time::max());
+  // Nothing that comes later is for this request.
+  answer_ = Answer::none;
+  gone_ = nullptr;
+}
+
+// False: there is none, and whatever had to be said about it has been.
+asio::awaitable<bool> Connection::read_request(RequestReader& reader) {
+  const ServerLimits& limits = setup_->limits;
+  idle_ = true;
+  Time deadline = Clock::now() + limits.idle_timeout;
+  bool asked = false;
+  while (open_) {
+    if (idle_ && !inbox_.empty()) {
+      idle_ = false;
+      first_byte_s_ = seconds_of(Clock::now());
+      deadline = Clock::now() + limits.header_timeout;
+    }
+    const auto before = reader.state();
+    const auto state = reader.feed(inbox_);
+    room_.cancel();
+    if (state == RequestReader::State::fault) {
+      refuse(reader.status(), reader.why());
+      co_return false;
+    }
+    if (state != RequestReader::State::head && !std::exchange(asked, true) && setup_->on_head)
+      if (auto response = setup_->on_head(reader.head())) {
+        is_head_ = reader.head().method == "HEAD";
+        refuse(std::move(*response));
+        co_return false;
+      }
+    if (state == RequestReader::State::complete) co_return true;
+    if (state != before) {
+      deadline = Clock::now() + limits.body_timeout;
+      if (reader.expects_continue()) send("HTTP/1.1 100 Continue\r\n\r\n");
+    }
+    if (eof_ || (idle_ && setup_->stopping)) co_return false;
+    const bool changed = co_await wait(changed_, deadline);
+    if (changed) continue;
+    if (!idle_) refuse(408, "the request did not arrive in time");
+    co_return false;
+  }
+  co_return false;
+}
+
+// Whatever was written is given out, and what the client still sends is read for a moment: closing
+// on unread bytes would take the answer from it.
+asio::awaitable<void> Connection::linger() {
+  const Time deadline = Clock::now() + setup_->limits.write_timeout;
+  while (open_ && (!outbox_.empty() || pending_ > 0)) {
+    const bool changed = co_await wait(changed_, deadline);
+    if (!changed) co_return;
+  }
+  if (!open_ || eof_ || is_tls_) co_return;
+  discards_ = true;
+  inbox_.clear();
+  room_.cancel();
+  ErrorCode ignored;
+  transport_->socket().shutdown(Socket::shutdown_send, ignored);
+  const Time end = Clock::now() + kLinger;
+  while (open_ && !eof_) {
+    const bool changed = co_await wait(changed_, end);
+    if (!changed) co_return;
+  }
+}
+
+// --- writing --------------------------------------------------------------------------------
+
+void Connection::send(std::string bytes) {
+  if (!open_) return;
+  pending_ += bytes.size();
+  last_write_ = Clock::now();
+  if (outbox_.empty())
+    outbox_ = std::move(bytes);
+  else
+    outbox_ += bytes;
+  to_write_.cancel();
+}
+
+void Connection::send_chunk(std::string_view data) {
+  if (data.empty() || is_head_) return;
+  send(is_http10_ ? std::string(data) : chunk_text(data));
+}
+
+Response Connection::fault(int status, const std::string& why) const {
+  if (setup_->on_fault) return setup_->on_fault(status, why);
+  return {
+      .status = status, .content_type = "text/plain; charset=utf-8", .headers = {}, .body = why};
+}
+
+void Connection::refuse(Response response) {
+  send(response_text(response, is_head_ ? Framing::no_body : Framing::length, false));
+}
+
+void Connection::refuse(int status, const std::string& why) { refuse(fault(status, why)); }
+
+void Connection::finish_answer() {
+  answer_ = Answer::done;
+  keep_alive_timer_.cancel();
+  changed_.cancel();
+}
+
+// The client sends no more; lost: nor does it read.
+void Connection::peer_gone(bool lost) {
+  eof_ = true;
+  if (lost && open_.exchange(false)) {
+    ErrorCode ignored;
+    transport_->socket().close(ignored);
+    write_deadline_.cancel();
+    keep_alive_timer_.cancel();
+  }
+  for (Timer* timer : {&changed_, &room_, &to_write_}) timer->cancel();
+  if (answer_ != Answer::done)
+    if (const auto gone = std::exchange(gone_, nullptr)) gone();
+}
+
+// --- of exchanges ---------------------------------------------------------------------------
+
+void Connection::post(std::function<void()> work) { asio::post(*io_, std::move(work)); }
+
+void Connection::answer(uint64_t id, Response response) {
+  post([self = shared_from_this(), id, response = std::move(response)] {
+    if (!self->is_current(id, Answer::open)) return;
+    self->keep_alive_ = self->keep_alive_ && !response.close && !self->setup_->stopping;
+    self->send(response_text(response, self->is_head_ ? Framing::no_body : Framing::length,
+                             self->keep_alive_));
+    self->finish_answer();
+  });
+}
+
+void Connection::begin_stream(uint64_t id, Response head, StreamOptions options) {
+  max_pending_ = options.max_pending_bytes;
+  post([self = shared_from_this(), id, head = std::move(head), options = std::move(options)] {
+    if (!self->is_current(id, Answer::open)) return;
+    self->answer_ = Answer::streaming;
+    self->stream_ = options;
+    self->keep_alive_ = self->keep_alive_ && !head.close && !self->is_http10_;
+    self->send(response_text(head, self->is_http10_ ? Framing::to_close : Framing::chunked,
+                             self->keep_alive_));
+    self->send_chunk(head.body);
+    if (options.keep_alive_interval.count() > 0) self->keep_alive_later(id);
+  });
+}
+
+void Connection::keep_alive_later(uint64_t id) {
+  keep_alive_timer_.expires_at(last_write_ + stream_.keep_alive_interval);
+  keep_alive_timer_.async_wait([self = shared_from_this(), id](const ErrorCode& error) {
+    if (error || !self->is_current(id, Answer::streaming)) return;
+    if (Clock::now() >= self->last_write_ + self->stream_.keep_alive_interval) {
+      if (self->outbox_.empty()) self->send_chunk(self->stream_.keep_alive);
+      self->last_write_ = Clock::now();
+    }
+    self->keep_alive_later(id);
+  });
+}
+
+bool Connection::write(uint64_t id, std::string chunk) {
+  if (!open_ || pending_ + chunk.size() > max_pending_) return false;
+  // Counted now: the writer may call many times before the first post is carried out.
+  pending_ += chunk.size();
+  post([self = shared_from_this(), id, chunk = std::move(chunk)] {
+    self->pending_ -= std::min(chunk.size(), self->pending_.load());
+    if (self->is_current(id, Answer::streaming)) self->send_chunk(chunk);
+  });
+  return true;
+}
+
+void Connection::end_stream(uint64_t id, std::string last) {
+  post([self = shared_from_this(), id, last = std::move(last)] {
+    if (!self->is_current(id, Answer::streaming)) return;
+    self->send_chunk(last);
+    if (self->is_http10_)
+      self->keep_alive_ = false;
+    else if (!self->is_head_)
+      self->send("0\r\n\r\n");
+    if (self->setup_->stopping) self->keep_alive_ = false;
+    self->finish_answer();
+  });
+}
+
+void Connection::on_disconnect(uint64_t id, std::function<void()> gone) {
+  post([self = shared_from_this(), id, gone = std::move(gone)] {
+    if (id == self->exchange_id_ && self->answer_ == Answer::done) return;
+    const bool is_present = id == self->exchange_id_ && self->answer_ != Answer::none;
+    if (self->eof_ || !is_present) return gone();
+    self->gone_ = gone;
+  });
+}
+
+void Connection::dropped(uint64_t id) {
+  post([self = shared_from_this(), id] {
+    if (self->is_current(id, Answer::streaming)) return self->cut();
+    if (!self->is_current(id, Answer::open)) return;
+    self->answer(id, self->fault(500, "the request was dropped without an answer"));
+  });
+}
+
+}  // namespace octavo::http

@@ -1,0 +1,62 @@
+// Whether a request is let in, or told to come back and when: a short refusal now is worth more
+// than a late answer.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "engine/engine_core.h"
+#include "sched/step_model.h"
+
+namespace octavo {
+
+struct GateOptions {
+  int max_queue_len = 0;        // sequences that wait or run, at most
+  double max_queue_wait_s = 0;  // a request that would wait longer is refused; 0: no limit
+  int max_num_seqs = 1;
+  int max_num_batched_tokens = 1;
+};
+
+class AdmissionGate {
+ public:
+  struct Refusal {
+    std::string_view reason;  // "max_queue_len" | "max_queue_wait"
+    double wait_s = 0;        // until it is worth to try again
+  };
+
+  explicit AdmissionGate(GateOptions options) : options_(options) {}
+
+  // Of a request with so many sequences and prompt tokens: takes its place, or says why not.
+  std::optional<Refusal> enter(int num_seqs, int64_t prompt_tokens, double now_s);
+  // Work on it has begun: it waits no longer.
+  void start(int num_seqs, int64_t prompt_tokens);
+  // It has ended; `started` says whether start() was called.
+  void leave(int num_seqs, int64_t prompt_tokens, bool started, double now_s);
+
+  void on_step(const StepReport& report);  // on the engine's thread
+
+  // Seconds until a request that comes now would be worked on to its first token.
+  double expected_wait_s(int64_t prompt_tokens, double now_s) const;
+  int num_open() const;
+  int num_waiting() const;
+
+ private:
+  double prefill_s(int64_t tokens) const;
+  double place_s(double now_s) const;
+  double wait_s(int64_t prompt_tokens, double now_s) const;
+
+  const GateOptions options_;
+  mutable std::mutex mutex_;  // of what follows
+  int num_open_ = 0;          // sequences
+  int num_waiting_ = 0;
+  int64_t waiting_tokens_ = 0;
+  std::deque<double> ends_;  // when the last sequences ended
+  StepTimeModel step_model_;
+  int decoding_ = 0;  // sequences of the last step that brought a single token
+  int64_t decode_kv_tokens_ = 0;
+};
+
+}  // namespace octavo

@@ -1,0 +1,50 @@
+// The server's log: one line for each request, and what happens to the server itself. Written by a
+// thread of its own: a reader that stops reading costs lines, never answers.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+
+namespace octavo {
+
+enum class LogLevel : uint8_t { debug, info, warning, error, off };
+enum class LogFormat : uint8_t { text, json };
+
+struct LogOptions {
+  LogLevel level = LogLevel::info;
+  LogFormat format = LogFormat::text;
+  int file_descriptor = 2;
+};
+
+struct RequestLine {
+  std::string request_id, remote_address, method, path;
+  int status = 0;
+  bool stream = false;
+  double seconds = 0;  // from its first byte to the end of its answer
+  // Of those that reached the engine.
+  int num_prompts = 0;
+  int64_t prompt_tokens = 0, cached_tokens = 0, completion_tokens = 0;
+  double queue_s = 0, ttft_s = 0;
+  std::string finish_reason = {};
+  std::string error = {};
+  std::string prompt = {};  // only if asked for
+};
+
+class Log {
+ public:
+  explicit Log(LogOptions options);
+  ~Log();  // writes what is left
+
+  void request(const RequestLine& line);
+  void say(LogLevel level, std::string_view message);
+
+ private:
+  struct Writer;
+  std::unique_ptr<Writer> writer_;
+};
+
+}  // namespace octavo

@@ -1,0 +1,47 @@
+// What an operator decides about a server. Names are those of the flags.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/sampling_params.h"
+#include "http/server.h"
+
+namespace octavo {
+
+struct CorsOptions {
+  std::vector<std::string> allowed_origins = {};  // none: other origins are refused; "*": any
+  std::vector<std::string> allowed_methods = {"GET", "POST", "OPTIONS"};
+  std::vector<std::string> allowed_headers = {"*"};
+  bool allow_credentials = false;
+};
+
+struct AccessOptions {
+  std::vector<std::string> api_keys = {};        // none: no key is asked for
+  std::vector<std::string> admin_api_keys = {};  // of /v1/requests
+  bool metrics_public = false;                   // /metrics needs no key
+  std::vector<std::string> allowed_hosts = {};   // beside those that are always allowed; "*": any
+  CorsOptions cors = {};
+};
+
+struct ServeOptions {
+  http::ServerOptions http = {};  // handler, on_head and on_fault are the service's
+  std::vector<std::string> served_model_names = {};  // not empty; the first is its main name
+  AccessOptions access = {};
+
+  SamplingParams default_params = {};  // of fields that a request does not name
+  std::optional<uint64_t> seed = {};   // of requests that name none; unset: a fresh one each
+  int max_logprobs = kMaxLogprobs;
+  bool trust_request_chat_template = false;
+
+  double max_queue_wait_s = 0;     // 0: no limit
+  double shutdown_timeout_s = 30;  // for answers on their way when the server is asked to stop
+  double stall_timeout_s = 60;     // without a sign of the engine's thread while work waits
+  double sse_keep_alive_interval_s = 15;  // 0: no comments in streams
+  int num_workers = 2;
+  bool log_prompts = false;
+};
+
+}  // namespace octavo
