@@ -185,6 +185,7 @@ bool EngineCore::step(std::stop_token stop) {
   if (options_.on_step) {
     report.commit_s = now() - drawn_s;
     report.draw_s = drawn_s - planned_s - report.forward_s;
+    report.num_tokens = static_cast<int>(outcomes_.size());
     options_.on_step(report);
   }
   return true;

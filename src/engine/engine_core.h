@@ -32,6 +32,7 @@ struct StepReport {
   double forward_s = 0;  // the model, logits included
   double draw_s = 0;     // sampling
   double commit_s = 0;   // the rest: bookkeeping, text, events
+  int num_tokens = 0;    // that answers gained
   const Step* step = nullptr;
   const Scheduler* scheduler = nullptr;
 };

@@ -2,9 +2,11 @@
 // our own.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "engine/engine_core.h"
@@ -17,6 +19,8 @@ struct MetricsOptions {
   int max_model_len = 0;
   // Labels of vllm:cache_config_info: name, value.
   std::vector<std::pair<std::string, std::string>> cache_config = {};
+  int64_t bytes_per_block = 0;
+  std::string isa = {};  // instruction set of the kernels
 };
 
 // All functions may be called from any thread at once, and take microseconds at most.
@@ -29,11 +33,17 @@ class Metrics {
   void on_submit(int n, int max_tokens);
   // Another token of a choice came `gap_s` after the one before it.
   void on_inter_token(double gap_s);
+  // As RequestEvents::on_prompt_done has it: the first token is there.
+  void on_prompt_done(const RequestOutput& output);
   void on_finish(const RequestOutput& output);
   // A request that was refused before the engine saw it: "max_queue_len", "max_queue_wait", ...
   void on_rejection(std::string_view reason);
+  // route: as it is registered, never what a client wrote.
   void on_http(std::string_view route, int status, double seconds);
   void on_step(const StepReport& report);  // on the engine's thread
+  // Who runs, who waits and what they hold; on the engine's thread. Part of on_step(). To be called
+  // before the first step and when requests went without one (Engine::post).
+  void on_state(const Scheduler& scheduler);
 
   // Set when they are read: these change without an event.
   struct Gauges {
