@@ -14,10 +14,10 @@
 #include "bench/synthetic_spec.h"
 #include "bench/trace.h"
 #include "cli/json_output.h"
+#include "cli/model_loading.h"
 #include "cli/output_file.h"
 #include "cli/sampling_options.h"
 #include "cli/table.h"
-#include "engine/catalog.h"
 #include "formats/quote.h"
 #include "kernels/isa.h"
 
@@ -156,7 +156,7 @@ Result<ComparisonOptions> read_comparison_options(const Invocation& invocation,
   const OptionValues& options = invocation.options;
   ComparisonOptions compare;
   compare.engine = read_engine_options(options);
-  OCTAVO_TRY(compare.engine.model, resolve_model(invocation.positionals[0]));
+  OCTAVO_TRY(compare.engine.model, find_model(invocation.positionals[0], terminal));
   for (const std::string_view name : {"output", "html"})
     if (options.is_given(name) && options.text(name) != kNoFile)
       OCTAVO_CHECK_OK(check_can_write(options.text(name)));

@@ -56,7 +56,7 @@ std::string to_table(const std::vector<KvCacheComparison>& rows) {
 Result<void> compare_with_kv_cache(const Invocation& invocation, Terminal& terminal) {
   const OptionValues& options = invocation.options;
   EngineOptions engine_options = read_engine_options(options);
-  OCTAVO_TRY(engine_options.model, resolve_model(invocation.positionals[0]));
+  OCTAVO_TRY(engine_options.model, find_model(invocation.positionals[0], terminal));
   engine_options.max_num_seqs = 1;
   OCTAVO_TRY(const LoadedEngine engine, load_with_progress(std::move(engine_options), terminal));
   KvCacheCompareOptions compare = read_options(options);

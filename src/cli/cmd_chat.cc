@@ -139,7 +139,7 @@ Result<void> run_chat(const Invocation& invocation, Terminal& terminal) {
   OCTAVO_TRY(SamplingParams params, read_sampling_params(options));
   EngineOptions engine_options = read_engine_options(options);
   engine_options.max_num_seqs = 1;
-  OCTAVO_TRY(engine_options.model, resolve_model(invocation.positionals[0]));
+  OCTAVO_TRY(engine_options.model, find_model(invocation.positionals[0], terminal));
   use_model_defaults(params, options, find_in_catalog(engine_options.model));
 
   OCTAVO_TRY(const LoadedEngine engine, load_with_progress(std::move(engine_options), terminal));

@@ -195,7 +195,7 @@ Result<void> run_generate(const Invocation& invocation, Terminal& terminal) {
   EngineOptions engine_options = read_engine_options(options);
   if (!options.is_given("max_num_seqs"))
     engine_options.max_num_seqs = std::min(request.params.n, engine_options.max_num_batched_tokens);
-  OCTAVO_TRY(engine_options.model, resolve_model(invocation.positionals[0]));
+  OCTAVO_TRY(engine_options.model, find_model(invocation.positionals[0], terminal));
   use_model_defaults(request.params, options, find_in_catalog(engine_options.model));
   OCTAVO_TRY(Prompt prompt, read_prompt(options));
 

@@ -152,7 +152,7 @@ Result<void> run_generate_batch(const Invocation& invocation, Terminal& terminal
   OCTAVO_CHECK_OK(check_flags(options));
   OCTAVO_TRY(SamplingParams defaults, read_sampling_params(options));
   EngineOptions engine_options = read_engine_options(options);
-  OCTAVO_TRY(engine_options.model, resolve_model(invocation.positionals[0]));
+  OCTAVO_TRY(engine_options.model, find_model(invocation.positionals[0], terminal));
   use_model_defaults(defaults, options, find_in_catalog(engine_options.model));
 
   const std::string input_name = options.text("input");

@@ -19,6 +19,7 @@ Result<void> run_bench_compare(const Invocation& invocation, Terminal& terminal)
 Result<void> run_bench_throughput(const Invocation& invocation, Terminal& terminal);
 Result<void> run_bench_latency(const Invocation& invocation, Terminal& terminal);
 Result<void> run_simulate(const Invocation& invocation, Terminal& terminal);
+Result<void> run_pull(const Invocation& invocation, Terminal& terminal);
 
 // The whole program: returns its exit code. An error becomes one line on standard error.
 int run(std::span<const std::string> arguments, const Environment& environment, Terminal& terminal);

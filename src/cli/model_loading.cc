@@ -3,19 +3,48 @@
 #include <fmt/format.h>
 
 #include <cstdlib>
+#include <optional>
 
 #include "engine/catalog.h"
 #include "formats/gguf_tokenizer.h"
+#include "hub/pull.h"
 
 namespace octavo::cli {
 namespace {
 
-bool isa_is_forced() {
-  const char* forced = std::getenv("OCTAVO_ISA");
-  return forced && *forced;
+constexpr double kMega = 1e6;
+
+std::optional<std::string> variable(const std::string& name) {
+  const char* value = std::getenv(name.c_str());
+  return value ? std::optional<std::string>(value) : std::nullopt;
 }
 
+bool isa_is_forced() { return !variable("OCTAVO_ISA").value_or("").empty(); }
+
 }  // namespace
+
+Result<std::string> pull_model(const std::string& model, Terminal& terminal) {
+  OCTAVO_TRY(const HubName name, parse_hub_name(model));
+  OCTAVO_TRY(hub::HubOptions options, hub::hub_options(&variable));
+  options.on_note = [&](const std::string& note) { terminal.say("octavo: note: " + note); };
+  options.on_progress = [&](int64_t done, int64_t total) {
+    const auto part = static_cast<double>(done) / static_cast<double>(total);
+    terminal.progress(fmt::format("Fetching {}: {:.0f} % of {:.1f} MB", name.text(), 100 * part,
+                                  static_cast<double>(total) / kMega));
+  };
+  auto path = hub::pull(name, options);
+  terminal.clear_progress();
+  return path;
+}
+
+Result<std::string> find_model(const std::string& model, Terminal& terminal) {
+  auto found = resolve_model(model);
+  const bool may_pull =
+      !found && found.error().code == ErrorCode::not_found && looks_like_hub_name(model);
+  if (!may_pull) return found;
+  terminal.say(fmt::format("octavo: note: {} is not here, so it is fetched", model));
+  return pull_model(model, terminal);
+}
 
 Result<GgufFile> open_model_file(const std::string& model) {
   OCTAVO_TRY(const std::string path, resolve_model(model));
@@ -40,7 +69,7 @@ Result<std::vector<TokenId>> encode_text(const Tokenizer& tokenizer, std::string
 
 Result<LoadedEngine> load_with_progress(EngineOptions options, Terminal& terminal,
                                         Result<LoadedEngine> (*load)(const EngineOptions&)) {
-  OCTAVO_TRY(options.model, resolve_model(options.model));
+  OCTAVO_TRY(options.model, find_model(options.model, terminal));
   options.on_progress = [&](double done) {
     terminal.progress(fmt::format("Loading {:.0f} %", 100 * done));
   };

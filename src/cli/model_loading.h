@@ -14,7 +14,13 @@
 
 namespace octavo::cli {
 
-// MODEL as the user wrote it: a path or a short name.
+// The file of MODEL as the user wrote it: a path, a short name, or a name on a hub, which is
+// fetched if it is not here.
+Result<std::string> find_model(const std::string& model, Terminal& terminal);
+// Fetches a model from the hub, with progress, if it is not here and whole; returns its path.
+Result<std::string> pull_model(const std::string& model, Terminal& terminal);
+
+// As find_model, but nothing is fetched.
 Result<GgufFile> open_model_file(const std::string& model);
 Result<Tokenizer> load_tokenizer(const GgufFile& file);
 

@@ -6,8 +6,12 @@
 namespace octavo::cli {
 namespace {
 
-constexpr Positional kModel = {"MODEL", "a GGUF file, or a short name: smollm2-135m"};
+constexpr Positional kModel = {"MODEL",
+                               "a GGUF file, a short name (smollm2-135m), or ORG/NAME or "
+                               "ORG/NAME:FILE.gguf on a hub, which is fetched if it is not here"};
 constexpr std::array kModelOnly = {kModel};
+constexpr std::array kPullPositionals = {
+    Positional{"MODEL", "ORG/NAME, or ORG/NAME:FILE.gguf where it has several files"}};
 constexpr std::array kEstimatePositionals = {
     Positional{"MODEL", "a GGUF file, a short name, or a Hugging Face config.json"}};
 constexpr std::array kPerplexityPositionals = {
@@ -117,6 +121,14 @@ constexpr std::array kCommands = {
                 "or what --calibrate finds out of a model in a few seconds. Figures are those of "
                 "the benchmarks. Of each answer only the length is known, and no prompt contains "
                 "one."},
+    CommandSpec{
+        Command::pull, "pull", kPullPositionals, "Fetches a model from a Hugging Face hub.",
+        "The file is kept in the cache folder, under hub/, and its path is printed; every command "
+        "that takes MODEL then finds it by the same name. A transfer that was cut goes on where it "
+        "stopped, also in the next run, and what came is checked against the hub's SHA-256. A file "
+        "that is there and whole is not fetched again.\n\n"
+        "HF_ENDPOINT is the hub (https://huggingface.co), HF_TOKEN a token for models that are not "
+        "given to everybody; it goes to that host alone, never where it redirects to."},
     CommandSpec{Command::help_markdown, "help-markdown", {}, "Prints docs/flags.md.", "", true},
 };
 

@@ -21,6 +21,7 @@ enum class Command : uint8_t {
   bench_latency,
   bench_throughput,
   simulate,
+  pull,
   help_markdown
 };
 

@@ -29,6 +29,8 @@ Result<void> dispatch(const Invocation& invocation, Terminal& terminal) {
       return run_bench_latency(invocation, terminal);
     case Command::simulate:
       return run_simulate(invocation, terminal);
+    case Command::pull:
+      return run_pull(invocation, terminal);
     case Command::help_markdown:
       break;
   }

@@ -9,6 +9,8 @@
 #include <filesystem>
 #include <vector>
 
+#include "engine/hub_name.h"
+
 namespace octavo {
 namespace {
 
@@ -52,6 +54,19 @@ tl::unexpected<Error> not_there(std::string_view model, const std::string& folde
                           files.empty() ? "no models" : fmt::format("{}", fmt::join(files, ", "))));
 }
 
+Result<std::string> resolve_hub_model(std::string_view model) {
+  OCTAVO_TRY(const HubName name, parse_hub_name(model));
+  OCTAVO_TRY(const std::optional<std::string> cached, find_cached(name));
+  if (cached) return *cached;
+  const std::vector<std::string> models = cached_hub_models();
+  return fail(
+      ErrorCode::not_found,
+      fmt::format("'{}' is no file, and no such model is here; octavo pull {} fetches it. "
+                  "{} holds {}",
+                  model, model, hub_folder(),
+                  models.empty() ? "no models" : fmt::format("{}", fmt::join(models, ", "))));
+}
+
 }  // namespace
 
 std::span<const CatalogEntry> catalog() { return kCatalog; }
@@ -73,6 +88,7 @@ std::string packs_folder() {
 Result<std::string> resolve_model(std::string_view model) {
   const std::string path(model);
   if (is_file(path)) return path;
+  if (looks_like_hub_name(model)) return resolve_hub_model(model);
   const std::string folder = models_folder();
   for (const CatalogEntry& entry : kCatalog)
     if (entry.name == model) {

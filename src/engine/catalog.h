@@ -27,8 +27,8 @@ std::string models_folder();
 // ${XDG_CACHE_HOME:-~/.cache}/octavo/packs; empty: the environment names neither folder.
 std::string packs_folder();
 
-// A path stays a path; a short name becomes a file of the cache folder. Error not_found: says what
-// is there and how to fetch a known model.
+// A path stays a path; a short name, and a name on a hub (hub_name.h), becomes a file of the cache
+// folder. Error not_found: says what is there and how to fetch the model.
 Result<std::string> resolve_model(std::string_view model);
 
 }  // namespace octavo

@@ -1,0 +1,125 @@
+#include "engine/hub_name.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "engine/catalog.h"
+#include "formats/quote.h"
+
+namespace octavo {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr size_t kMaxPart = 128;     // bytes
+constexpr int kMaxFolderDepth = 16;  // of a file in its repository
+constexpr std::string_view kExtension = ".gguf";
+
+bool is_part_char(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
+         c == '_' || c == '+' || c == '-';
+}
+
+bool is_part(std::string_view part) {
+  return !part.empty() && part.size() <= kMaxPart && part.front() != '.' && part.front() != '-' &&
+         std::all_of(part.begin(), part.end(), is_part_char);
+}
+
+bool ends_in_gguf(std::string_view path) {
+  return path.size() > kExtension.size() && path.ends_with(kExtension);
+}
+
+tl::unexpected<Error> bad_name(std::string_view text, std::string_view what) {
+  return fail(ErrorCode::invalid_argument,
+              fmt::format("{} is no name of a model on a hub: {}; it is ORG/NAME or "
+                          "ORG/NAME:FILE.gguf, of letters, digits and . _ + -",
+                          quote(text), what));
+}
+
+// The files below a folder that may be there, as paths from it.
+std::vector<std::string> files_below(const std::string& folder) {
+  std::vector<std::string> files;
+  std::error_code error;
+  fs::recursive_directory_iterator it(folder, error), end;
+  for (; !error && it != end; it.increment(error)) {
+    if (it.depth() > kMaxFolderDepth) it.disable_recursion_pending();
+    std::string path = fs::path(it->path()).lexically_relative(folder).string();
+    std::error_code ignored;
+    if (it->is_regular_file(ignored) && is_hub_file(path)) files.push_back(std::move(path));
+  }
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+}  // namespace
+
+bool looks_like_hub_name(std::string_view text) {
+  const size_t colon = text.find(':');
+  const std::string_view repository = text.substr(0, colon);
+  if (repository.empty() || repository.front() == '.' || repository.front() == '/') return false;
+  if (colon != std::string_view::npos && repository.find('/') != std::string_view::npos)
+    return true;
+  return std::count(repository.begin(), repository.end(), '/') == 1 && !ends_in_gguf(repository);
+}
+
+bool is_hub_file(std::string_view path) {
+  if (!ends_in_gguf(path)) return false;
+  for (int depth = 0; depth < kMaxFolderDepth; ++depth) {
+    const size_t slash = path.find('/');
+    if (!is_part(path.substr(0, slash))) return false;
+    if (slash == std::string_view::npos) return true;
+    path.remove_prefix(slash + 1);
+  }
+  return false;
+}
+
+Result<HubName> parse_hub_name(std::string_view text) {
+  const size_t colon = text.find(':');
+  const std::string_view repository = text.substr(0, colon);
+  const size_t slash = repository.find('/');
+  if (slash == std::string_view::npos) return bad_name(text, "there is no '/' in it");
+  HubName name{std::string(repository.substr(0, slash)), std::string(repository.substr(slash + 1))};
+  if (!is_part(name.org)) return bad_name(text, "the part before the '/' cannot be");
+  if (!is_part(name.name)) return bad_name(text, "the part after the '/' cannot be");
+  if (colon == std::string_view::npos) return name;
+  name.file = text.substr(colon + 1);
+  if (!is_hub_file(name.file))
+    return bad_name(text, "the file cannot be, or does not end in .gguf");
+  return name;
+}
+
+std::string hub_folder() { return models_folder() + "/hub"; }
+std::string cache_folder(const HubName& name) { return hub_folder() + "/" + name.repository(); }
+std::string cache_path(const HubName& name) { return cache_folder(name) + "/" + name.file; }
+
+std::vector<std::string> cached_hub_models() {
+  std::vector<std::string> models;
+  for (const std::string& path : files_below(hub_folder())) {
+    const size_t org = path.find('/');
+    const size_t name = org == std::string::npos ? org : path.find('/', org + 1);
+    if (name != std::string::npos)
+      models.push_back(path.substr(0, name) + ":" + path.substr(name + 1));
+  }
+  return models;
+}
+
+Result<std::optional<std::string>> find_cached(const HubName& name) {
+  if (!name.file.empty()) {
+    std::error_code error;
+    if (!fs::is_regular_file(cache_path(name), error)) return std::nullopt;
+    return cache_path(name);
+  }
+  const std::vector<std::string> files = files_below(cache_folder(name));
+  if (files.empty()) return std::nullopt;
+  if (files.size() > 1)
+    return fail(
+        ErrorCode::invalid_argument,
+        fmt::format("several files of {} are here; name one, as in {}:{} ({})", name.repository(),
+                    name.repository(), files.front(), fmt::join(files, ", ")));
+  return cache_folder(name) + "/" + files.front();
+}
+
+}  // namespace octavo

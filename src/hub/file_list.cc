@@ -1,0 +1,95 @@
+#include "hub/file_list.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "engine/hub_name.h"
+#include "formats/shallow_json.h"
+
+namespace octavo::hub {
+namespace {
+
+constexpr int kMaxDepth = 8;
+constexpr size_t kMaxNamed = 40;                // files in a message
+constexpr int64_t kMaxSize = int64_t{1} << 42;  // 4 TiB
+
+tl::unexpected<Error> not_a_list(std::string_view what) {
+  return fail(
+      ErrorCode::io_error,
+      fmt::format("the hub's list of files is not understood: {}; is HF_ENDPOINT right?", what));
+}
+
+std::string text_at(const nlohmann::json& object, const char* key) {
+  const auto found = object.find(key);
+  return found != object.end() && found->is_string() ? found->get<std::string>() : "";
+}
+
+int64_t size_of(const nlohmann::json& object) {
+  const auto found = object.find("size");
+  if (found == object.end() || !found->is_number_unsigned()) return 0;
+  const auto size = found->get<uint64_t>();
+  return size <= static_cast<uint64_t>(kMaxSize) ? static_cast<int64_t>(size) : 0;
+}
+
+bool is_hex(std::string_view text, size_t length) {
+  return text.size() == length && std::all_of(text.begin(), text.end(), [](char c) {
+           return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
+         });
+}
+
+HubFile file_of(const nlohmann::json& entry) {
+  HubFile file{text_at(entry, "path"), size_of(entry), text_at(entry, "oid")};
+  if (const auto lfs = entry.find("lfs"); lfs != entry.end() && lfs->is_object()) {
+    file.size = size_of(*lfs);
+    file.digest = text_at(*lfs, "oid");
+    if (file.digest.empty()) file.digest = text_at(*lfs, "sha256");
+    if (!is_hex(file.digest, 64)) file.digest.clear();
+  } else if (!is_hex(file.digest, 40)) {
+    file.digest.clear();
+  }
+  return file;
+}
+
+std::string named(const std::vector<HubFile>& files) {
+  std::vector<std::string_view> paths;
+  for (const HubFile& file : files)
+    if (paths.size() < kMaxNamed) paths.push_back(file.path);
+  return fmt::format("{}{}", fmt::join(paths, ", "), files.size() > kMaxNamed ? ", ..." : "");
+}
+
+}  // namespace
+
+Result<std::vector<HubFile>> parse_file_list(std::string_view text) {
+  const ShallowJson json = parse_shallow_json(text, kMaxDepth);
+  if (json.too_deep || !json.root.is_array()) return not_a_list("it is no list of JSON");
+  std::vector<HubFile> files;
+  for (const nlohmann::json& entry : json.root) {
+    if (!entry.is_object()) return not_a_list("an entry is no object");
+    HubFile file = file_of(entry);
+    if (text_at(entry, "type") == "file" && is_hub_file(file.path) && file.size > 0 &&
+        !file.digest.empty())
+      files.push_back(std::move(file));
+  }
+  return files;
+}
+
+Result<HubFile> choose_file(const std::vector<HubFile>& files, std::string_view path,
+                            std::string_view repository) {
+  if (files.empty())
+    return fail(ErrorCode::not_found,
+                fmt::format("{} has no GGUF file; look for a repository that has", repository));
+  if (path.empty()) {
+    if (files.size() == 1) return files[0];
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("{} has {} GGUF files; name one, as in {}:{} ({})", repository,
+                            files.size(), repository, files[0].path, named(files)));
+  }
+  for (const HubFile& file : files)
+    if (file.path == path) return file;
+  return fail(ErrorCode::not_found,
+              fmt::format("{} has no file {}; it has {}", repository, path, named(files)));
+}
+
+}  // namespace octavo::hub
