@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "cli/config_file.h"
 #include "formats/quote.h"
 #include "text/utf8.h"
 
@@ -42,6 +43,7 @@ class Reader {
     while (next_ < arguments_.size()) OCTAVO_CHECK_OK(read_argument(arguments_[next_++]));
     OCTAVO_CHECK_OK(check_positionals());
     for (const OptionSpec* spec : specs_) OCTAVO_CHECK_OK(read_variable(*spec, environment));
+    OCTAVO_CHECK_OK(read_file());
     return std::move(invocation_);
   }
 
@@ -107,6 +109,20 @@ class Reader {
     if (!text || text->empty()) return {};
     OCTAVO_TRY(OptionValue value, parse(spec, *text, name));
     invocation_.options.add(spec, std::move(value));
+    return {};
+  }
+
+  Result<void> read_file() {
+    if (!invocation_.options.has("config") || !invocation_.options.is_given("config")) return {};
+    OCTAVO_TRY(const std::vector<ConfigEntry> entries,
+               read_config_file(invocation_.options.text("config"), specs_));
+    for (const ConfigEntry& entry : entries) {
+      if (invocation_.options.is_given(entry.spec->name)) continue;
+      for (const std::string& text : entry.texts) {
+        OCTAVO_TRY(OptionValue value, parse(*entry.spec, text, entry.given_as));
+        invocation_.options.add(*entry.spec, std::move(value));
+      }
+    }
     return {};
   }
 

@@ -1,5 +1,5 @@
-// Reads the command line and the environment by the option table. Everything that can be wrong with
-// a flag is found here, before anything is opened.
+// Reads the command line, the environment and the file of --config by the option table. Everything
+// that can be wrong with a flag is found here, before anything else is opened.
 #pragma once
 
 #include <functional>
@@ -32,8 +32,9 @@ using CommandLine = std::variant<Invocation, HelpRequest, VersionRequest>;
 using Environment = std::function<std::optional<std::string>(const std::string& name)>;
 
 // `arguments` are those after the program's name. Flags may stand anywhere after the command; their
-// value follows, or is joined by "="; "--" ends them. A flag beats the environment; an empty
-// variable counts as not set. Errors: invalid_argument, naming flag, value and what is allowed.
+// value follows, or is joined by "="; "--" ends them. A flag beats the environment, which beats
+// the file; an empty variable counts as not set. Errors: invalid_argument, naming flag, value and
+// what is allowed; those of reading the file.
 Result<CommandLine> parse_command_line(std::span<const std::string> arguments,
                                        const Environment& environment);
 

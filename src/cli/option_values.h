@@ -1,4 +1,4 @@
-// The values of one command's options: given by flag or environment, else the default.
+// The values of one command's options: given by flag, environment or file, else the default.
 #pragma once
 
 #include <optional>

@@ -156,7 +156,7 @@ constexpr std::array<std::string_view, 2> kEvictions = {"lru", "lfu"};
 constexpr std::string_view kInput = "Input", kSampling = "Sampling", kEnd = "End of the answer",
                            kShown = "What is printed", kEngine = "Engine",
                            kMemory = "Memory of the engine", kScheduling = "Many at once",
-                           kMeasure = "Measurement";
+                           kMeasure = "Measurement", kSettings = "Settings";
 
 constexpr OptionSpec flag(std::string_view name, std::string_view help, uint32_t commands,
                           std::string_view group, std::string_view default_text = "off") {
@@ -441,6 +441,10 @@ constexpr std::array kOptions = {
     no_variable(text("output", "FILE", "keep the result as JSON", M, kShown)),
     no_variable(shown_default(text("html", "FILE", "a page of plots; none: no page", M, kShown),
                               "octavo-bench-WHAT.html; of throughput, and with --json: none")),
+    text("config", "FILE",
+         "settings in TOML, named as the flags are, with _ or -: top_p = 0.9; flags and the "
+         "environment win",
+         G | C | P | B, kSettings),
 };
 
 }  // namespace
