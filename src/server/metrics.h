@@ -36,7 +36,8 @@ class Metrics {
   // As RequestEvents::on_prompt_done has it: the first token is there.
   void on_prompt_done(const RequestOutput& output);
   void on_finish(const RequestOutput& output);
-  // A request that was refused before the engine saw it: "max_queue_len", "max_queue_wait", ...
+  // A request that was refused before the engine saw it: "max_queue_len", "max_queue_wait",
+  // "draining", "loading"; any other is counted as "other".
   void on_rejection(std::string_view reason);
   // route: as it is registered, never what a client wrote.
   void on_http(std::string_view route, int status, double seconds);
