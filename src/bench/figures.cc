@@ -6,6 +6,9 @@
 #include <array>
 #include <cmath>
 
+#include "bench/goodput.h"
+#include "bench/load_over_time.h"
+
 namespace octavo {
 namespace {
 
@@ -26,12 +29,11 @@ struct Latencies {
   void add(const RequestRecord& request) {
     if (request.scheduled_s) queue.push_back(*request.scheduled_s - request.arrival_s);
     if (request.token_s.empty()) return;
-    const double first = request.token_s.front(), last = request.token_s.back();
-    ttft.push_back(first - request.arrival_s);
-    e2el.push_back(last - request.arrival_s);
+    ttft.push_back(request.ttft_s());
+    e2el.push_back(request.e2el_s());
     for (size_t i = 1; i < request.token_s.size(); ++i)
       itl.push_back(request.token_s[i] - request.token_s[i - 1]);
-    if (request.output_tokens() > 1) tpot.push_back((last - first) / (request.output_tokens() - 1));
+    if (const auto per_token = request.tpot_s()) tpot.push_back(*per_token);
   }
 };
 
@@ -47,18 +49,22 @@ void set_latencies(const RunResult& run, RunFigures& figures) {
 }
 
 void count_requests(const RunResult& run, RunFigures& figures) {
-  int64_t cached = 0, prompts = 0;
+  int64_t cached = 0, prompts = 0, good = 0;
   for (const RequestRecord& request : run.requests) {
     figures.preemptions += request.preemptions;
     cached += request.cached_tokens;
     prompts += request.prompt_tokens;
-    ++(request.completed() ? figures.completed : figures.failed);
+    ++(request.completed()  ? figures.completed
+       : request.rejected() ? figures.rejected
+                            : figures.failed);
     if (!request.completed()) continue;
+    good += is_good(request, run.goodput_ms);
     figures.total_input_tokens += request.prompt_tokens;
     figures.total_output_tokens += request.output_tokens();
   }
   if (prompts > 0)
     figures.prefix_hit_rate = static_cast<double>(cached) / static_cast<double>(prompts);
+  if (!run.goodput_ms.empty()) figures.good = good;
 }
 
 void set_throughput(const RunResult& run, RunFigures& figures) {
@@ -66,6 +72,8 @@ void set_throughput(const RunResult& run, RunFigures& figures) {
   const auto output = static_cast<double>(figures.total_output_tokens);
   const auto total = output + static_cast<double>(figures.total_input_tokens);
   figures.request_throughput = share(figures.completed, figures.duration_s);
+  if (figures.good)
+    figures.request_goodput = share(static_cast<double>(*figures.good), figures.duration_s);
   figures.output_throughput = share(output, figures.duration_s);
   figures.total_token_throughput = share(total, figures.duration_s);
 }
@@ -128,6 +136,31 @@ void set_steps(const RunResult& run, RunFigures& figures) {
   set_shares(run, steps, figures);
 }
 
+// Of the samples that have the value.
+std::optional<Summary> summary_of(const std::vector<ServerSample>& samples,
+                                  std::optional<double> ServerSample::*value) {
+  std::vector<double> values;
+  for (const ServerSample& sample : samples)
+    if (sample.*value) values.push_back(*(sample.*value));
+  return values.empty() ? std::nullopt : std::optional(summarize(std::move(values)));
+}
+
+void set_load(const RunResult& run, RunFigures& figures) {
+  const std::vector<LoadPoint> flight = in_flight(run);
+  double requests_s = 0;
+  for (size_t i = 0; i < flight.size(); ++i) {
+    figures.max_concurrent = std::max(figures.max_concurrent, static_cast<int>(flight[i].value));
+    if (i + 1 < flight.size())
+      requests_s += flight[i].value * (flight[i + 1].time_s - flight[i].time_s);
+  }
+  figures.mean_concurrent = share(requests_s, figures.duration_s);
+  for (const LoadPoint& second : tokens_per_second(run))
+    figures.max_output_tokens_per_s = std::max(figures.max_output_tokens_per_s, second.value);
+  figures.server_kv_usage = summary_of(run.server, &ServerSample::kv_usage);
+  figures.server_memory_mib = summary_of(run.server, &ServerSample::memory_mib);
+  figures.server_cpu_cores = summary_of(run.server, &ServerSample::cpu_cores);
+}
+
 void set_costs(double cost_per_hour, RunFigures& figures) {
   const double cost = cost_per_hour / 3600 * figures.duration_s;
   const auto output = static_cast<double>(figures.total_output_tokens);
@@ -176,12 +209,14 @@ void add_summary(List& list, std::string_view name, std::string_view label,
 void add_totals(List& list, const RunFigures& f) {
   add(list, "completed", "requests completed", "", Better::neither, f.completed);
   add(list, "failed", "requests failed", "", Better::lower, f.failed);
+  add(list, "rejected", "requests turned away (429)", "", Better::neither, f.rejected);
   add(list, "total_input_tokens", "prompt tokens", "", Better::neither,
       static_cast<double>(f.total_input_tokens));
   add(list, "total_output_tokens", "output tokens", "", Better::neither,
       static_cast<double>(f.total_output_tokens));
   add(list, "duration", "duration", "s", Better::lower, f.duration_s);
   add(list, "request_throughput", "requests per second", "", Better::higher, f.request_throughput);
+  add(list, "request_goodput", "good requests per second", "", Better::higher, f.request_goodput);
   add(list, "output_throughput", "output tokens per second", "", Better::higher,
       f.output_throughput);
   add(list, "total_token_throughput", "all tokens per second", "", Better::higher,
@@ -212,6 +247,34 @@ void add_memory(List& list, const RunFigures& f) {
   add_share(list, "scheduling_share", "time for scheduling", Better::lower, f.scheduling_share);
 }
 
+// Told by what came and went, of a run without steps.
+void add_load(List& list, const RunFigures& f) {
+  const bool in_tables = !f.running_max;
+  add(list, "mean_concurrent_requests", "requests at once, mean", "", Better::neither,
+      f.mean_concurrent);
+  list.back().in_tables = in_tables;
+  add(list, "max_concurrent_requests", "requests at once, max", "", Better::neither,
+      f.max_concurrent);
+  list.back().in_tables = in_tables;
+  add(list, "max_output_tokens_per_s", "output tokens in the best second", "", Better::higher,
+      f.max_output_tokens_per_s);
+  list.back().in_tables = in_tables;
+}
+
+void add_server(List& list, const RunFigures& f) {
+  const auto part = [](const std::optional<Summary>& summary, double Summary::*value) {
+    return summary ? std::optional((*summary).*value) : std::nullopt;
+  };
+  add_share(list, "server_mean_kv_usage", "KV cache in use, mean", Better::neither,
+            part(f.server_kv_usage, &Summary::mean));
+  add_share(list, "server_max_kv_usage", "KV cache in use, max", Better::neither,
+            part(f.server_kv_usage, &Summary::max));
+  add(list, "server_max_memory_mib", "memory of the server, max", "MiB", Better::lower,
+      part(f.server_memory_mib, &Summary::max));
+  add(list, "server_mean_cpu_cores", "cores busy in the server, mean", "", Better::neither,
+      part(f.server_cpu_cores, &Summary::mean));
+}
+
 void add_costs(List& list, const RunFigures& f) {
   add(list, "cost_per_million_output_tokens", "cost per million output tokens", "", Better::lower,
       f.cost_per_million_output_tokens);
@@ -227,6 +290,7 @@ RunFigures figures_of(const RunResult& run, std::optional<double> cost_per_hour)
   set_throughput(run, figures);
   set_latencies(run, figures);
   set_steps(run, figures);
+  set_load(run, figures);
   if (cost_per_hour) set_costs(*cost_per_hour, figures);
   return figures;
 }
@@ -236,8 +300,17 @@ std::vector<Figure> list_figures(const RunFigures& figures) {
   add_totals(list, figures);
   add_latencies(list, figures);
   add_memory(list, figures);
+  add_load(list, figures);
+  add_server(list, figures);
   add_costs(list, figures);
   return list;
+}
+
+std::map<std::string, int> failures_of(const RunResult& run) {
+  std::map<std::string, int> kinds;
+  for (const RequestRecord& request : run.requests)
+    if (!request.completed()) ++kinds[request.finish_reason];
+  return kinds;
 }
 
 std::vector<ComparisonRow> compare_runs(const BenchResult& result) {

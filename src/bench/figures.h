@@ -2,6 +2,7 @@
 // vLLM's benchmark, where it has them.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -15,13 +16,16 @@ namespace octavo {
 // Latencies and tokens are those of completed requests.
 struct RunFigures {
   int completed = 0;
-  int failed = 0;
+  int failed = 0;                    // without those rejected
+  int rejected = 0;                  // turned away with status 429
+  std::optional<int64_t> good = {};  // within the bounds of the run's goodput, if it has any
   int64_t total_input_tokens = 0;
   int64_t total_output_tokens = 0;
-  double duration_s = 0;              // from the first arrival to the last end
-  double request_throughput = 0;      // per second
-  double output_throughput = 0;       // tokens per second
-  double total_token_throughput = 0;  // of prompts and answers
+  double duration_s = 0;                       // from the first arrival to the last end
+  double request_throughput = 0;               // per second
+  std::optional<double> request_goodput = {};  // good requests per second
+  double output_throughput = 0;                // tokens per second
+  double total_token_throughput = 0;           // of prompts and answers
 
   Summary queue_s;  // from arrival until first scheduled
   Summary ttft_s;   // time to first token, from arrival
@@ -40,6 +44,11 @@ struct RunFigures {
   std::optional<double> kv_waste_share;    // room in held blocks without a token / all of it
   std::optional<double> padding_share;     // of computed tokens, those of ended sequences
   std::optional<double> scheduling_share;  // of the steps' time
+
+  double mean_concurrent = 0;  // requests sent and not yet answered
+  int max_concurrent = 0;
+  double max_output_tokens_per_s = 0;  // of all whole seconds
+  std::optional<Summary> server_kv_usage, server_memory_mib, server_cpu_cores;  // of its samples
 
   std::optional<double> cost_per_million_output_tokens;
   std::optional<double> cost_per_million_tokens;  // of prompts and answers
@@ -61,6 +70,9 @@ struct Figure {
 
 // All of them, always the same ones in the same order.
 std::vector<Figure> list_figures(const RunFigures& figures);
+
+// Requests that did not complete, by how they failed: "status 500".
+std::map<std::string, int> failures_of(const RunResult& run);
 
 // A table of all runs: those figures that are shown in tables and are not zero in all runs.
 struct ComparisonRow {

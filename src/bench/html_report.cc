@@ -9,6 +9,7 @@
 #include "base/version.h"
 #include "bench/figures.h"
 #include "bench/html_style.h"
+#include "bench/load_over_time.h"
 #include "bench/markup.h"
 #include "bench/svg_block_map.h"
 #include "bench/svg_plot.h"
@@ -175,6 +176,46 @@ std::string over_time(const BenchResult& result, const std::string& title, int S
   return line_plot({.title = title, .x = "seconds", .y = ""}, series, /*steps=*/true);
 }
 
+std::string load_over_time(const BenchResult& result, const std::string& title,
+                           std::vector<LoadPoint> (*load)(const RunResult&)) {
+  std::vector<PlotSeries> series;
+  for (const RunResult& run : result.runs) {
+    PlotSeries& line = series.emplace_back(PlotSeries{run.name, {}});
+    // Where there are steps, they say it better.
+    if (!run.steps.empty()) continue;
+    for (const LoadPoint& point : load(run)) line.points.push_back({point.time_s, point.value});
+  }
+  const bool none = std::ranges::all_of(series, [](auto& line) { return line.points.empty(); });
+  return none ? "" : line_plot({.title = title, .x = "seconds", .y = ""}, series, /*steps=*/true);
+}
+
+std::string server_over_time(const BenchResult& result, const std::string& title,
+                             std::optional<double> ServerSample::*value, double scale = 1) {
+  std::vector<PlotSeries> series;
+  bool any = false;
+  for (const RunResult& run : result.runs) {
+    PlotSeries& line = series.emplace_back(PlotSeries{run.name, {}});
+    for (const ServerSample& sample : run.server)
+      if (sample.*value) line.points.push_back({sample.time_s, *(sample.*value) * scale});
+    any |= !line.points.empty();
+  }
+  return any ? line_plot({.title = title, .x = "seconds", .y = ""}, series) : "";
+}
+
+std::string failures_section(const BenchResult& result) {
+  std::string body;
+  for (size_t i = 0; i < result.runs.size(); ++i)
+    for (const auto& [kind, count] : failures_of(result.runs[i]))
+      body += fmt::format("<tr><td>{}</td><td>{}</td><td>{}</td></tr>\n", escape_markup(kind),
+                          key(i, result.runs[i].name), count);
+  if (body.empty()) return "";
+  return fmt::format(
+      "<section><h2>Requests that failed</h2><div class=\"card scroll\"><table><thead><tr>"
+      "<th>how</th><th>run</th><th>requests</th></tr></thead>\n<tbody>{}</tbody></table></div>"
+      "</section>\n",
+      body);
+}
+
 constexpr std::string_view kMapKeys =
     "<p class=\"keys\"><span><i class=\"key c1\"></i><i class=\"key c2\"></i><i class=\"key "
     "c3\"></i>"
@@ -231,7 +272,16 @@ std::string all_plots(const BenchResult& result) {
                        {over_time(result, "Sequences running", &StepSample::running),
                         over_time(result, "Requests waiting", &StepSample::waiting),
                         over_time(result, "Blocks held", &StepSample::blocks_held),
-                        over_time(result, "Blocks cached", &StepSample::blocks_cached)});
+                        over_time(result, "Blocks cached", &StepSample::blocks_cached),
+                        load_over_time(result, "Requests in flight", in_flight),
+                        load_over_time(result, "Output tokens per second", tokens_per_second)}) +
+         plots_section(
+             "What the server said",
+             {server_over_time(result, "KV cache in use, %", &ServerSample::kv_usage, 100),
+              server_over_time(result, "Resident memory, MiB", &ServerSample::memory_mib),
+              server_over_time(result, "Cores busy", &ServerSample::cpu_cores),
+              server_over_time(result, "Requests running", &ServerSample::running),
+              server_over_time(result, "Requests waiting", &ServerSample::waiting)});
 }
 
 }  // namespace
@@ -241,11 +291,12 @@ std::string html_report(const BenchResult& result) {
   return fmt::format(
       "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">"
-      "<title>{}</title><style>{}</style></head>\n<body><main>\n{}{}{}{}{}{}"
+      "<title>{}</title><style>{}</style></head>\n<body><main>\n{}{}{}{}{}{}{}"
       "<footer>Ratios are to the first run. Octavo {}, {}.</footer>\n</main></body></html>\n",
       escape_markup(result.title), kReportStyle, header(result), tiles(rows, result.runs.size()),
-      figures_section(result, rows), all_plots(result), blocks_section(result),
-      settings_section(result), escape_markup(version()), escape_markup(commit()));
+      figures_section(result, rows), failures_section(result), all_plots(result),
+      blocks_section(result), settings_section(result), escape_markup(version()),
+      escape_markup(commit()));
 }
 
 }  // namespace octavo

@@ -14,16 +14,27 @@ namespace octavo {
 
 struct RequestRecord {
   double arrival_s = 0;
-  std::optional<double> scheduled_s = {};  // first part in a step; nothing: never
-  std::vector<double> token_s = {};        // when each token of the answer came; ascending
+  std::optional<double> scheduled_s = {};   // first part in a step; nothing: never
+  std::vector<double> token_s = {};         // when each token of the answer came; ascending
+  std::optional<int> reported_tokens = {};  // of the answer, where the server counted them itself
   double end_s = 0;
   int prompt_tokens = 0;
   int cached_tokens = 0;  // of the prompt, found in the prefix tree
   int preemptions = 0;
-  std::string finish_reason = {};  // "stop" or "length"; anything else: it failed
+  std::string finish_reason = {};  // "stop" or "length"; anything else: how it failed
 
-  int output_tokens() const { return static_cast<int>(token_s.size()); }
+  int output_tokens() const { return reported_tokens.value_or(static_cast<int>(token_s.size())); }
   bool completed() const { return finish_reason == "stop" || finish_reason == "length"; }
+  // Turned away by a server that had too much to do, as is right.
+  bool rejected() const { return finish_reason == "status 429"; }
+
+  // REQUIRES: a time of a token.
+  double ttft_s() const { return token_s.front() - arrival_s; }
+  double e2el_s() const { return token_s.back() - arrival_s; }
+  std::optional<double> tpot_s() const {
+    if (output_tokens() < 2) return std::nullopt;
+    return (token_s.back() - token_s.front()) / (output_tokens() - 1);
+  }
   bool operator==(const RequestRecord&) const = default;
 };
 
@@ -42,6 +53,18 @@ struct StepSample {
   int64_t waste_tokens = 0;  // room in held blocks in which nothing is stored
 
   bool operator==(const StepSample&) const = default;
+};
+
+// What a server said of itself at one time; nothing where it does not say.
+struct ServerSample {
+  double time_s = 0;
+  std::optional<double> running = {};  // requests
+  std::optional<double> waiting = {};
+  std::optional<double> kv_usage = {};    // of the cache, 1 is all
+  std::optional<double> memory_mib = {};  // resident
+  std::optional<double> cpu_cores = {};   // busy since the sample before
+
+  bool operator==(const ServerSample&) const = default;
 };
 
 // One block at one time.
@@ -67,8 +90,10 @@ struct RunResult {
   int block_size = 0;  // tokens
   int num_blocks = 0;  // of the pool
   std::vector<RequestRecord> requests = {};
-  std::vector<StepSample> steps = {};       // may be empty
-  std::vector<BlockMapRow> block_map = {};  // may be empty; rows are equally long
+  std::vector<StepSample> steps = {};             // may be empty
+  std::vector<BlockMapRow> block_map = {};        // may be empty; rows are equally long
+  std::vector<ServerSample> server = {};          // of a run against a server; may be empty
+  std::map<std::string, double> goodput_ms = {};  // bounds that make a request a good one
 
   bool operator==(const RunResult&) const = default;
 };

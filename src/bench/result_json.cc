@@ -65,15 +65,18 @@ OrderedJson steps_json(const std::vector<StepSample>& steps) {
 OrderedJson request_json(const RequestRecord& request) {
   OrderedJson tokens = OrderedJson::array();
   for (const double time : request.token_s) tokens.push_back(round_time(time));
-  return {{"arrival_s", round_time(request.arrival_s)},
-          {"scheduled_s", request.scheduled_s ? OrderedJson(round_time(*request.scheduled_s))
-                                              : OrderedJson(nullptr)},
-          {"token_s", std::move(tokens)},
-          {"end_s", round_time(request.end_s)},
-          {"prompt_tokens", request.prompt_tokens},
-          {"cached_tokens", request.cached_tokens},
-          {"preemptions", request.preemptions},
-          {"finish_reason", request.finish_reason}};
+  OrderedJson out = {
+      {"arrival_s", round_time(request.arrival_s)},
+      {"scheduled_s",
+       request.scheduled_s ? OrderedJson(round_time(*request.scheduled_s)) : OrderedJson(nullptr)},
+      {"token_s", std::move(tokens)},
+      {"end_s", round_time(request.end_s)},
+      {"prompt_tokens", request.prompt_tokens},
+      {"cached_tokens", request.cached_tokens},
+      {"preemptions", request.preemptions},
+      {"finish_reason", request.finish_reason}};
+  if (request.reported_tokens) out["reported_tokens"] = *request.reported_tokens;
+  return out;
 }
 
 OrderedJson block_row_json(const BlockMapRow& row) {
@@ -87,18 +90,42 @@ OrderedJson block_row_json(const BlockMapRow& row) {
           {"filled_percent", std::move(filled)}};
 }
 
+// Where a value is not known: null.
+using ServerColumn = std::pair<const char*, std::optional<double> ServerSample::*>;
+constexpr std::array kServerColumns = {ServerColumn{"running", &ServerSample::running},
+                                       ServerColumn{"waiting", &ServerSample::waiting},
+                                       ServerColumn{"kv_usage", &ServerSample::kv_usage},
+                                       ServerColumn{"memory_mib", &ServerSample::memory_mib},
+                                       ServerColumn{"cpu_cores", &ServerSample::cpu_cores}};
+
+OrderedJson server_json(const std::vector<ServerSample>& samples) {
+  OrderedJson out = {{"time_s", OrderedJson::array()}};
+  for (const ServerSample& sample : samples) out["time_s"].push_back(round_time(sample.time_s));
+  for (const auto& [name, value] : kServerColumns) {
+    OrderedJson& column = out[name] = OrderedJson::array();
+    for (const ServerSample& sample : samples)
+      column.push_back(sample.*value ? OrderedJson(*(sample.*value)) : OrderedJson(nullptr));
+  }
+  return out;
+}
+
 OrderedJson run_json(const RunResult& run, std::optional<double> cost_per_hour) {
   OrderedJson requests = OrderedJson::array(), map = OrderedJson::array();
   for (const RequestRecord& request : run.requests) requests.push_back(request_json(request));
   for (const BlockMapRow& row : run.block_map) map.push_back(block_row_json(row));
-  return {{"name", run.name},
-          {"settings", run.settings},
-          {"block_size", run.block_size},
-          {"num_blocks", run.num_blocks},
-          {"figures", figures_json(run, cost_per_hour)},
-          {"requests", std::move(requests)},
-          {"steps", steps_json(run.steps)},
-          {"block_map", std::move(map)}};
+  OrderedJson out = {{"name", run.name},
+                     {"settings", run.settings},
+                     {"block_size", run.block_size},
+                     {"num_blocks", run.num_blocks},
+                     {"figures", figures_json(run, cost_per_hour)},
+                     {"requests", std::move(requests)},
+                     {"steps", steps_json(run.steps)},
+                     {"block_map", std::move(map)}};
+  // Of runs against a server.
+  if (!run.server.empty()) out["server"] = server_json(run.server);
+  if (!run.goodput_ms.empty()) out["goodput_ms"] = run.goodput_ms;
+  if (const auto failures = failures_of(run); !failures.empty()) out["failures"] = failures;
+  return out;
 }
 
 // Reads each entry of a list with `read(entry, path)`.
@@ -185,6 +212,9 @@ Result<RequestRecord> read_request(const json& value, const std::string& path) {
   OCTAVO_TRY(request.cached_tokens, fields.integer("cached_tokens"));
   OCTAVO_TRY(request.preemptions, fields.integer("preemptions"));
   OCTAVO_TRY(request.finish_reason, fields.text("finish_reason"));
+  if (fields.find("reported_tokens")) {
+    OCTAVO_TRY(request.reported_tokens, fields.integer("reported_tokens"));
+  }
   OCTAVO_CHECK_OK(check_order(request, fields));
   OCTAVO_CHECK_OK(fields.finish());
   return request;
@@ -238,6 +268,38 @@ Result<BlockMapRow> read_block_row(const json& value, const std::string& path, i
   return row;
 }
 
+Result<std::vector<ServerSample>> read_server(JsonFields& run) {
+  const json* value = run.find("server");
+  if (!value) return std::vector<ServerSample>();
+  JsonFields fields(*value, run.path() + "server.");
+  OCTAVO_TRY(const auto times, read_list<double>(fields, "time_s", read_value<double>));
+  std::vector<ServerSample> samples(times.size());
+  for (size_t i = 0; i < times.size(); ++i) samples[i].time_s = times[i];
+  for (const auto& [name, member] : kServerColumns) {
+    OCTAVO_TRY(const json* column, fields.list(name));
+    if (column->size() != times.size())
+      return fields.error(
+          name, fmt::format("has {} values, 'time_s' has {}", column->size(), times.size()));
+    for (size_t i = 0; i < times.size(); ++i) {
+      if ((*column)[i].is_null()) continue;
+      OCTAVO_TRY(samples[i].*member, read_value<double>((*column)[i], fields.path() + name));
+    }
+  }
+  OCTAVO_CHECK_OK(fields.finish());
+  return samples;
+}
+
+Result<std::map<std::string, double>> read_goodput(JsonFields& run) {
+  std::map<std::string, double> out;
+  const json* bounds = run.find("goodput_ms");
+  if (!bounds) return out;
+  if (!bounds->is_object()) return run.error("goodput_ms", "is not an object");
+  for (const auto& [name, value] : bounds->items()) {
+    OCTAVO_TRY(out[name], read_value<double>(value, run.path() + "goodput_ms"));
+  }
+  return out;
+}
+
 Result<RunResult> read_run(const json& value, const std::string& path) {
   JsonFields fields(value, path + ".");
   RunResult run;
@@ -251,7 +313,10 @@ Result<RunResult> read_run(const json& value, const std::string& path) {
     return read_block_row(row, place, run.num_blocks);
   };
   OCTAVO_TRY(run.block_map, read_list<BlockMapRow>(fields, "block_map", read_row));
+  OCTAVO_TRY(run.server, read_server(fields));
+  OCTAVO_TRY(run.goodput_ms, read_goodput(fields));
   fields.find("figures");
+  fields.find("failures");
   OCTAVO_CHECK_OK(fields.finish());
   return run;
 }

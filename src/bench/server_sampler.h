@@ -1,0 +1,42 @@
+// Asks a server for its metrics while it is under load.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "bench/result.h"
+#include "http/client.h"
+
+namespace octavo {
+
+// Known are vLLM's and llama.cpp's names, and those of all Prometheus clients for the process.
+class ServerSampler {
+ public:
+  // Belongs to the client's thread. REQUIRES: the client outlives it, or runs no more.
+  ServerSampler(http::Client& client, http::Headers headers)
+      : client_(client), headers_(std::move(headers)) {}
+
+  void start();                             // now, and each second from now on
+  void finish(std::function<void()> done);  // once more, then `done`
+
+  // By the client's clock.
+  std::vector<ServerSample> take() { return std::move(samples_); }
+  // A sentence about what is missing; may be empty.
+  std::string note() const;
+
+ private:
+  void ask(std::function<void()> then);
+  void hear(const http::CallResult& result, double time_s);
+  void repeat();
+
+  http::Client& client_;
+  http::Headers headers_;
+  std::vector<ServerSample> samples_;
+  double next_s_ = 0;
+  double last_cpu_s_ = -1, last_cpu_time_s_ = 0;  // of the process; -1: not known yet
+  bool is_over_ = false;
+  bool is_missing_ = false;  // the server has no metrics that are known
+};
+
+}  // namespace octavo
