@@ -34,6 +34,7 @@ std::string machine_text() {
 std::string value_text(const OptionValue& value) {
   if (const auto* text = std::get_if<std::string>(&value)) return *text;
   if (const auto* number = std::get_if<int64_t>(&value)) return fmt::format("{}", *number);
+  if (const auto* seed = std::get_if<uint64_t>(&value)) return fmt::format("{}", *seed);
   if (const auto* number = std::get_if<double>(&value)) return fmt::format("{}", *number);
   return "...";  // lists; no benchmark of requests takes one
 }
@@ -43,7 +44,7 @@ std::string command_text(const Invocation& invocation) {
   for (const std::string& positional : invocation.positionals) text += " " + positional;
   const OptionValues& options = invocation.options;
   for (const OptionSpec* spec : options_of(invocation.command->command)) {
-    if (!options.is_given(spec->name)) continue;
+    if (!options.is_given(spec->name) || spec->name == "api_key") continue;
     if (spec->kind == OptionKind::flag)
       text += options.flag(spec->name) ? " " + flag_of(spec->name)
                                        : " --no-" + flag_of(spec->name).substr(2);
@@ -53,7 +54,6 @@ std::string command_text(const Invocation& invocation) {
   return text;
 }
 
-// Found before minutes of work, not after.
 Result<void> check_can_write(const std::string& path) {
   namespace fs = std::filesystem;
   std::error_code ignored;
@@ -151,15 +151,20 @@ std::string default_html(const Invocation& invocation) {
 
 }  // namespace
 
+Result<void> check_outputs(const OptionValues& options) {
+  for (const std::string_view name : {"output", "html"})
+    if (options.is_given(name) && options.text(name) != kNoFile)
+      OCTAVO_CHECK_OK(check_can_write(options.text(name)));
+  return {};
+}
+
 Result<ComparisonOptions> read_comparison_options(const Invocation& invocation,
                                                   Terminal& terminal) {
   const OptionValues& options = invocation.options;
   ComparisonOptions compare;
   compare.engine = read_engine_options(options);
   OCTAVO_TRY(compare.engine.model, find_model(invocation.positionals[0], terminal));
-  for (const std::string_view name : {"output", "html"})
-    if (options.is_given(name) && options.text(name) != kNoFile)
-      OCTAVO_CHECK_OK(check_can_write(options.text(name)));
+  OCTAVO_CHECK_OK(check_outputs(options));
   if (options.is_given("synthetic") && options.is_given("trace"))
     return fail(ErrorCode::invalid_argument, "give at most one of --synthetic and --trace");
   if (options.is_given("synthetic")) {
@@ -178,12 +183,17 @@ Result<ComparisonOptions> read_comparison_options(const Invocation& invocation,
 }
 
 Result<void> show_result(BenchResult result, const Invocation& invocation, Terminal& terminal) {
-  const OptionValues& options = invocation.options;
-  terminal.clear_progress();
   result.machine = machine_text();
   result.command = command_text(invocation);
   result.settings["version"] = fmt::format("{} ({})", version(), commit());
-  result.cost_per_hour = options.find<double>("cost_per_hour");
+  result.cost_per_hour = invocation.options.find<double>("cost_per_hour");
+  return write_result(result, invocation, terminal);
+}
+
+Result<void> write_result(const BenchResult& result, const Invocation& invocation,
+                          Terminal& terminal) {
+  const OptionValues& options = invocation.options;
+  terminal.clear_progress();
   terminal.write(options.flag("json") ? dump_line(to_json(result), 1) : to_text(result));
   if (options.is_given("output"))
     OCTAVO_CHECK_OK(write_output_file(options.text("output"), dump_line(to_json(result), 1)));

@@ -11,8 +11,15 @@ namespace octavo::cli {
 // The requests that --synthetic or --trace ask for, and how often and how densely they run.
 Result<ComparisonOptions> read_comparison_options(const Invocation& invocation, Terminal& terminal);
 
+// Errors: io_error if what --output or --html name cannot be written, found before minutes of work.
+Result<void> check_outputs(const OptionValues& options);
+
 // Fills in who measured what; prints the table, or with --json the result; writes --output and
 // --html.
 Result<void> show_result(BenchResult result, const Invocation& invocation, Terminal& terminal);
+
+// The same without filling in.
+Result<void> write_result(const BenchResult& result, const Invocation& invocation,
+                          Terminal& terminal);
 
 }  // namespace octavo::cli

@@ -84,6 +84,8 @@ class Reader {
       joined = value;
       ++next_;
     }
+    while (spec.takes_words && next_ < arguments_.size() && !is_flag(arguments_[next_]))
+      *joined += " " + arguments_[next_++];
     OCTAVO_TRY(OptionValue value, parse(spec, *joined, flag));
     return add(flag, spec, std::move(value));
   }
@@ -132,6 +134,7 @@ class Reader {
     for (size_t i = 0; i < expected.size(); ++i) {
       const std::string_view metavar = expected[i].metavar;
       const bool is_literal = metavar.front() >= 'a' && metavar.front() <= 'z';
+      if (i >= given.size() && expected[i].optional) return {};
       if (i >= given.size())
         return refuse("octavo {} needs {}: {}", invocation_.command->name, metavar,
                       expected[i].help);

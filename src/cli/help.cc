@@ -66,7 +66,8 @@ std::string with_notes(const OptionSpec& spec) {
 std::string usage(const CommandSpec& command) {
   std::string out = fmt::format("octavo {}", command.name);
   for (const Positional& positional : command.positionals)
-    out += fmt::format(" {}", positional.metavar);
+    out += positional.optional ? fmt::format(" [{}]", positional.metavar)
+                               : fmt::format(" {}", positional.metavar);
   return out + " [flags]";
 }
 

@@ -24,6 +24,15 @@ constexpr std::array kComparePositionals = {
                "kv-cache, batching, paging, prefix, shared-attention, chunking, scheduling-policy, "
                "block-size, max-num-seqs or max-num-batched-tokens"}};
 
+constexpr std::array kServePositionals = {
+    Positional{"URL",
+               "the server: http://127.0.0.1:8000 unless another is given, https://HOST or "
+               "unix:/PATH",
+               true}};
+constexpr std::array kDiffPositionals = {
+    Positional{"A", "a result as --output wrote it, the baseline"},
+    Positional{"B", "the result to compare with it"}};
+
 constexpr std::array kCommands = {
     CommandSpec{
         Command::generate, "generate", kModelOnly, "Generates text after a prompt.",
@@ -112,6 +121,26 @@ constexpr std::array kCommands = {
         "measured in the same run, on the same threads: reading memory, multiplying 8-bit numbers "
         "and floats. Combinations that do not fit the model's context or the memory are left out, "
         "and named."},
+    CommandSpec{Command::bench_serve, "bench serve", kServePositionals,
+                "Measures a running server under load, whichever has OpenAI's API.",
+                "Streams answers to many requests at once and notes when each token came. "
+                "Requests are made up (--dataset), or come from a file. They are sent all at once, "
+                "at a rate, in bursts, or so many at a time. Tokens are counted by the server's "
+                "usage, else by events. Its memory, CPU and KV cache are read from /metrics each "
+                "second, where it has them. A request that fails is counted by how it failed; one "
+                "that was turned away with status 429 is counted apart.\n\n"
+                "random: prompts with nothing in common. shared-prefix: they begin alike. "
+                "multi-turn: conversations, in which each message follows the answer to the one "
+                "before. mixed: short and long. jsonl: lines of --dataset-path with prompt, "
+                "prompt_token_ids or messages, and output_tokens. trace: times and lengths that "
+                "somebody recorded.\n\n"
+                "TTFT is the time to the first token from sending the request, TPOT the time per "
+                "token after it, ITL a single gap, E2EL the time to the last token. Good requests "
+                "are those within all bounds of --goodput."},
+    CommandSpec{Command::bench_diff, "bench diff", kDiffPositionals,
+                "Compares two results of benchmarks.",
+                "Runs of the same name are set beside each other; of results with one run each, "
+                "these two, whatever their names."},
     CommandSpec{Command::simulate,
                 "simulate",
                 {},
@@ -136,7 +165,8 @@ constexpr uint32_t G = bit(Command::generate), C = bit(Command::chat), T = bit(C
                    I = bit(Command::inspect), E = bit(Command::estimate),
                    P = bit(Command::perplexity), K = bit(Command::bench_compare),
                    L = bit(Command::bench_latency), U = bit(Command::bench_throughput),
-                   S = bit(Command::simulate), B = K | L | U | S, M = K | U | S;
+                   S = bit(Command::simulate), V = bit(Command::bench_serve),
+                   D = bit(Command::bench_diff), B = K | L | U | S, M = K | U | S;
 
 constexpr double kMaxInt = std::numeric_limits<int32_t>::max();
 constexpr double kMaxBytes = 1e15;
@@ -149,6 +179,10 @@ constexpr std::array<std::string_view, 5> kBlockSizeChoices = {"16", "32", "64",
 constexpr std::array<std::string_view, 2> kOnOff = {"on", "off"};
 constexpr std::array<std::string_view, 4> kPolicies = {"fcfs", "priority", "shortest-prefill-first",
                                                        "longest-prefix-match"};
+constexpr std::array<std::string_view, 2> kEndpoints = {"/v1/completions", "/v1/chat/completions"};
+constexpr std::array<std::string_view, 6> kDataSets = {"random", "shared-prefix", "multi-turn",
+                                                       "mixed",  "jsonl",         "trace"};
+constexpr std::array<std::string_view, 2> kPromptFormats = {"words", "token-ids"};
 constexpr std::array<std::string_view, 2> kModes = {"continuous", "static"};
 constexpr std::array<std::string_view, 2> kLayouts = {"paged", "contiguous"};
 constexpr std::array<std::string_view, 2> kEvictions = {"lru", "lfu"};
@@ -156,7 +190,8 @@ constexpr std::array<std::string_view, 2> kEvictions = {"lru", "lfu"};
 constexpr std::string_view kInput = "Input", kSampling = "Sampling", kEnd = "End of the answer",
                            kShown = "What is printed", kEngine = "Engine",
                            kMemory = "Memory of the engine", kScheduling = "Many at once",
-                           kMeasure = "Measurement", kSettings = "Settings";
+                           kMeasure = "Measurement", kServer = "The server", kLoad = "Load",
+                           kRequests = "Requests", kSettings = "Settings";
 
 constexpr OptionSpec flag(std::string_view name, std::string_view help, uint32_t commands,
                           std::string_view group, std::string_view default_text = "off") {
@@ -232,6 +267,10 @@ constexpr OptionSpec above_lowest(OptionSpec spec) {
 // For what belongs to one request and would surprise if it came from the environment.
 constexpr OptionSpec no_variable(OptionSpec spec) {
   spec.has_variable = false;
+  return spec;
+}
+constexpr OptionSpec words(OptionSpec spec) {
+  spec.takes_words = true;
   return spec;
 }
 constexpr OptionSpec or_word(OptionSpec spec, std::string_view word_for_zero) {
@@ -319,7 +358,7 @@ constexpr std::array kOptions = {
         shown_default(integer("prompt_logprobs", 0, kMaxLogprobs, "",
                               "the same at each place of the prompt; with --json", G, kShown),
                       "none")),
-    flag("json", "print one JSON object", G | I | E | P | B, kShown),
+    flag("json", "print one JSON object", G | I | E | P | B | V | D, kShown),
 
     choice("dtype", kDTypes, "TYPE", "auto",
            "type of computation; auto: int8 activations for quantised weights; float32: exact and "
@@ -427,7 +466,7 @@ constexpr std::array kOptions = {
                           "requests in flight at most; 0: as they arrive", M, kMeasure),
                   "0; prefix: --max-num-seqs"),
     above_lowest(real("cost_per_hour", 0, kMaxDouble, "",
-                      "of the machine, in any currency: adds the cost per million tokens", M,
+                      "of the machine, in any currency: adds the cost per million tokens", M | V,
                       kMeasure)),
     no_variable(text("step_cost", "LIST",
                      "how long a step takes, in ms, as five numbers: for itself, and for each "
@@ -438,9 +477,83 @@ constexpr std::array kOptions = {
     shown_default(integer("num_blocks", 1, 1 << 24, "", "blocks of the KV cache", S, kMeasure),
                   "the model's, else what --max-num-seqs of the longest need"),
     no_variable(flag("compare_policies", "one run for each scheduling policy", S, kMeasure)),
-    no_variable(text("output", "FILE", "keep the result as JSON", M, kShown)),
-    no_variable(shown_default(text("html", "FILE", "a page of plots; none: no page", M, kShown),
-                              "octavo-bench-WHAT.html; of throughput, and with --json: none")),
+    no_variable(text("run", "NAME", "compare only the runs of this name", D, kMeasure)),
+
+    shown_default(text("model", "ID", "its id for the server", V, kServer),
+                  "the first that the server lists"),
+    choice("endpoint", kEndpoints, "PATH", "/v1/completions",
+           "what is asked; of chat each prompt is a user's message", V, kServer),
+    shown_default(text("api_key", "KEY", "sent as a bearer token", V, kServer),
+                  "of the variable OPENAI_API_KEY, if it is set"),
+    flag("verify_tls", "take any certificate of an https server", V, kServer, "on"),
+    flag("keep_alive", "open a connection for each request", V, kServer, "on"),
+    flag("server_metrics", "do not read /metrics", V, kServer, "on"),
+    real("request_timeout_s", 0, 1e6, "3600", "seconds until a request is given up; 0: never", V,
+         kServer),
+
+    no_variable(
+        integer("num_prompts", 1, 1e6, "100", "requests to send; of a file: at most", V, kLoad)),
+    no_variable(integer("max_concurrency", 0, kMaxInt, "0",
+                        "requests in flight at most; 0: no limit", V, kLoad)),
+    no_variable(shown_default(
+        text("request_rate", "X|inf", "requests per second; inf: all at once", V, kLoad), "inf")),
+    no_variable(
+        above_lowest(real("burstiness", 0, 1000, "1",
+                          "1: Poisson arrivals; less: in bursts; more: more evenly", V, kLoad))),
+    no_variable(text("ramp_up", "SPEC",
+                     "a rate that changes: linear:START:END or exponential:START:END", V, kLoad)),
+    no_variable(
+        integer("num_warmups", 0, 1000, "1", "short requests before the clock starts", V, kLoad)),
+    no_variable(words(text("goodput", "MEASURE:MS...",
+                           "bounds that make a request a good one, as in ttft:500 tpot:50; others "
+                           "are itl and e2el",
+                           V, kLoad))),
+
+    no_variable(choice("dataset", kDataSets, "NAME", "random", "what is asked", V, kRequests)),
+    no_variable(text("dataset_path", "FILE", "of jsonl and trace", V, kRequests)),
+    no_variable(shown_default(text("input_len", "LENGTHS",
+                                   "tokens of a prompt: N, LOW-HIGH, SHARE%:LOW-HIGH+... or "
+                                   "lognormal:MEAN:MAX",
+                                   V, kRequests),
+                              "512; shared-prefix: 64 after the prefix; multi-turn: 32-128; mixed: "
+                              "80%:32-256+20%:1024-2048")),
+    no_variable(
+        shown_default(text("output_len", "LENGTHS", "tokens of an answer at most", V, kRequests),
+                      "128; shared-prefix: 64; multi-turn: 32-128; mixed: "
+                      "80%:16-64+20%:128-256; jsonl: what a line says")),
+    no_variable(shown_default(integer("prefix_len", 0, 1 << 24, "",
+                                      "tokens that prompts begin with in common", V, kRequests),
+                              "0; shared-prefix: 512")),
+    no_variable(integer("prefix_groups", 1, 1e6, "1", "groups of prompts, each with its own prefix",
+                        V, kRequests)),
+    no_variable(
+        integer("turns", 1, 1000, "4", "messages of a multi-turn conversation", V, kRequests)),
+    no_variable(choice("prompt_format", kPromptFormats, "TYPE", "words",
+                       "how made-up prompts are sent; a word is about one token", V, kRequests)),
+    no_variable(shown_default(
+        text("token_id_range", "LOW-HIGH", "ids that made-up prompts have", V, kRequests),
+        "1000-31999")),
+    no_variable(shown_default(of_kind(integer("seed", 0, 0, "",
+                                              "the same seed makes up the same requests, which a "
+                                              "server may then find in its cache",
+                                              V, kRequests),
+                                      OptionKind::seed),
+                              "a fresh one, which is reported")),
+    no_variable(real("temperature", 0, 100, "0", "of the requests", V, kRequests)),
+    no_variable(flag("ignore_eos",
+                     "let answers end before their length; of jsonl they do unless --ignore-eos is "
+                     "given",
+                     V, kRequests, "on")),
+    no_variable(text("extra_body", "JSON",
+                     "an object whose members are added to each request; null takes one away", V,
+                     kRequests)),
+
+    no_variable(shown_default(text("label", "NAME", "of this run, in tables", V, kShown),
+                              "the server's address")),
+    no_variable(text("output", "FILE", "keep the result as JSON", M | V | D, kShown)),
+    no_variable(shown_default(
+        text("html", "FILE", "a page of plots; none: no page", M | V | D, kShown),
+        "octavo-bench-WHAT.html; of throughput, serve and diff, and with --json: none")),
     text("config", "FILE",
          "settings in TOML, named as the flags are, with _ or -: top_p = 0.9; flags and the "
          "environment win",

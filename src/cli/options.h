@@ -19,6 +19,8 @@ enum class Command : uint8_t {
   perplexity,
   bench_compare,
   bench_latency,
+  bench_serve,
+  bench_diff,
   bench_throughput,
   simulate,
   pull,
@@ -30,6 +32,7 @@ constexpr uint32_t bit(Command command) { return 1u << static_cast<uint32_t>(com
 struct Positional {
   std::string_view metavar;  // "MODEL"; in lower case: the word itself is to be written
   std::string_view help;
+  bool optional = false;  // may be left out; then so are those after it
 };
 
 struct CommandSpec {

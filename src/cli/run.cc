@@ -23,6 +23,10 @@ Result<void> dispatch(const Invocation& invocation, Terminal& terminal) {
       return run_perplexity(invocation, terminal);
     case Command::bench_compare:
       return run_bench_compare(invocation, terminal);
+    case Command::bench_serve:
+      return run_bench_serve(invocation, terminal);
+    case Command::bench_diff:
+      return run_bench_diff(invocation, terminal);
     case Command::bench_throughput:
       return run_bench_throughput(invocation, terminal);
     case Command::bench_latency:
