@@ -114,5 +114,18 @@ TEST(HtmlReport, RunsWithoutAnythingAreNoTrouble) {
   EXPECT_FALSE(has(page, "inf"));
 }
 
+TEST(HtmlReport, ShowsWhatAServerSaidAndHowRequestsFailed) {
+  BenchResult result;
+  RunResult& run = result.runs.emplace_back();
+  run.requests = {{.arrival_s = 0, .token_s = {1, 2}, .end_s = 2, .finish_reason = "stop"},
+                  {.arrival_s = 1, .end_s = 3, .finish_reason = "status 503"}};
+  run.server = {{.time_s = 0, .kv_usage = .25}, {.time_s = 1, .kv_usage = .5}};
+  const std::string page = html_report(result);
+  for (const char* text : {"What the server said", "KV cache in use, %", "Requests in flight",
+                           "Output tokens per second", "Requests that failed", "status 503"})
+    EXPECT_NE(page.find(text), std::string::npos) << text;
+  EXPECT_EQ(page.find("Cores busy"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace octavo

@@ -136,6 +136,8 @@ TEST(Figures, AreNamedAsInVllm) {
                            "total_input_tokens", "total_output_tokens",
                            "duration",           "request_throughput",
                            "output_throughput",  "total_token_throughput",
+                           "rejected",           "max_output_tokens_per_s",
+                           "p50_e2el_ms",        "max_concurrent_requests",
                            "mean_ttft_ms",       "median_ttft_ms",
                            "std_ttft_ms",        "p99_ttft_ms",
                            "mean_tpot_ms",       "median_tpot_ms",
@@ -182,6 +184,36 @@ TEST(ResultFile, IsReadAsItWasWritten) {
   const auto read = read_result(folder.write("a.json", text));
   ASSERT_TRUE(read) << read.error().message;
   EXPECT_EQ(*read, small_result());
+}
+
+BenchResult served_result() {
+  BenchResult result = small_result();
+  RunResult& run = result.runs[0];
+  run.requests[0].reported_tokens = 7;
+  run.requests[3].finish_reason = "status 429";
+  run.server = {{.time_s = 0, .running = 2, .kv_usage = .25},
+                {.time_s = 1, .memory_mib = 512.5, .cpu_cores = 1.5}};
+  run.goodput_ms = {{"ttft", 500}, {"tpot", 50}};
+  return result;
+}
+
+TEST(ResultFile, KeepsWhatIsKnownOfAServer) {
+  const auto json = to_json(served_result());
+  EXPECT_EQ(json["runs"][0]["failures"].dump(), R"({"abort":1,"status 429":1})");
+  EXPECT_EQ(json["runs"][0]["server"]["kv_usage"].dump(), "[0.25,null]");
+  EXPECT_FALSE(json["runs"][1].contains("server"));
+  auto read = parse_result(json.dump(), "r");
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(*read, served_result());
+}
+
+TEST(ResultFile, RefusesAServerOfUnequalColumns) {
+  auto json = to_json(served_result());
+  json["runs"][0]["server"]["running"].push_back(1);
+  const auto read = parse_result(json.dump(), "r");
+  ASSERT_FALSE(read);
+  EXPECT_NE(read.error().message.find("runs[0].server.running"), std::string::npos)
+      << read.error().message;
 }
 
 TEST(ResultFile, TimesAreRoundedToMicroseconds) {

@@ -60,7 +60,7 @@ class LoadRun {
     pump();
     if (!failure_) client_.run();
     if (failure_) return tl::unexpected<Error>(*failure_);
-    note_client((cpu_seconds() - cpu_s) / (client_.now_s() - start_s_));
+    note_client(cpu_seconds() - cpu_s, client_.now_s() - start_s_);
     return finished();
   }
 
@@ -246,9 +246,10 @@ class LoadRun {
     if (!why.empty() && whys_.size() < kMostKinds) whys_.emplace(kind, why);
   }
 
-  void note_client(double cores) {
+  void note_client(double cpu_s, double seconds) {
+    const double cores = cpu_s / std::max(seconds, 1e-9);
     run_.settings["client_cpu"] = fmt::format("{:.0f} % of a core", 100 * cores);
-    if (cores > 0.7)
+    if (cores > 0.7 && seconds > 1)
       result_.notes.push_back(
           fmt::format("The client itself kept {:.0f} % of a core busy: latencies may be its own.",
                       100 * cores));

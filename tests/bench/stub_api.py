@@ -5,6 +5,7 @@ that fault instead.
 """
 import asyncio
 import json
+import sys
 
 FAULTS = {"fault-429", "fault-500", "fault-cut", "fault-event", "fault-garbage", "fault-hang", "fault-plain"}
 MODEL = "stub"
@@ -45,14 +46,14 @@ class StubApi:
         headers = {k.lower(): v for k, v in (l.split(": ", 1) for l in head.split("\r\n")[1:] if l)}
         body = await reader.readexactly(int(headers.get("content-length", 0)))
         if self.key and headers.get("authorization") != "Bearer " + self.key:
-            return self.plain(writer, "401 Unauthorized", {"error": {"message": "no such key"})
+            return self.plain(writer, "401 Unauthorized", {"error": {"message": "no such key"}})
         if path == "/v1/models":
             return self.plain(writer, "200 OK", {"data": [{"id": MODEL}]})
         if path == "/metrics" and self.metrics:
             self.scrapes += 1
             return self.plain(writer, "200 OK", self.metrics_text(), "text/plain")
         if method != "POST" or path not in ("/v1/completions", "/v1/chat/completions"):
-            return self.plain(writer, "404 Not Found", {"error": {"message": "no such path"})
+            return self.plain(writer, "404 Not Found", {"error": {"message": "no such path"}})
         return await self.complete(reader, writer, path, json.loads(body))
 
     def metrics_text(self):
@@ -71,7 +72,7 @@ class StubApi:
         self.most_running = max(self.most_running, self.running)
         try:
             if fault in ("fault-429", "fault-500"):
-                return self.plain(writer, fault[-3:] + " Sorry", {"error": {"message": "asked for it"})
+                return self.plain(writer, fault[-3:] + " Sorry", {"error": {"message": "asked for it"}})
             if fault == "fault-plain":
                 return self.plain(writer, "200 OK", {"choices": [{"text": "not a stream"}]})
             return await self.stream(reader, writer, "chat" in path, body, fault)
@@ -92,24 +93,24 @@ class StubApi:
             return False
         count = body.get("max_tokens", 4)
         if chat:
-            send({"choices": [{"index": 0, "delta": {"role": "assistant", "content": ""}]})
+            send({"choices": [{"index": 0, "delta": {"role": "assistant", "content": ""}}]})
         for i in range(count):
             await asyncio.sleep(self.gap_s)
             last = "length" if i + 1 == count else None
-            choice = {"delta": {"content": " tok"} if chat else {"text": " tok"}
+            choice = {"delta": {"content": " tok"}} if chat else {"text": " tok"}
             send({"choices": [{"index": 0, **choice, "finish_reason": last}]})
             await writer.drain()
             if i == 0 and fault == "fault-cut":
                 return False
             if i == 0 and fault == "fault-event":
-                send({"error": {"message": "broke on the way"})
+                send({"error": {"message": "broke on the way"}})
             if i == 0 and fault == "fault-garbage":
                 send(b"{not JSON")
         if self.usage:
             prompt = body.get("prompt", "")
             words = len(prompt) if isinstance(prompt, list) else len(json.dumps(body.get("messages") or prompt).split())
             send({"choices": [], "usage": {"prompt_tokens": words, "completion_tokens": count,
-                                           "prompt_tokens_details": {"cached_tokens": min(words, 2)}})
+                                           "prompt_tokens_details": {"cached_tokens": min(words, 2)}}})
         send(b"[DONE]")
         writer.write(b"0\r\n\r\n")
         await writer.drain()
@@ -117,7 +118,8 @@ class StubApi:
 
 
 async def main():
-    print(await StubApi().start(), flush=True)
+    gap_s = float(sys.argv[1]) if len(sys.argv) > 1 else 0.0
+    print(await StubApi(gap_s=gap_s).start(), flush=True)
     await asyncio.Event().wait()
 
 

@@ -1,0 +1,211 @@
+#!/usr/bin/env python3
+"""octavo bench serve and octavo bench diff as they are run, against a server without a model.
+
+Nothing is asked of times but that they are there: counts are exact whatever the machine does.
+"""
+import asyncio
+import json
+import os
+import signal
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+from stub_api import StubApi
+
+BINARY = os.environ["OCTAVO_BINARY"]
+LIMIT_S = 120  # of one run: a hang fails, slowness of the machine does not
+KEY = "sk-very-secret"
+
+
+class Run:
+    def __init__(self, code, out, err):
+        self.code, self.out, self.err = code, out, err
+
+
+async def octavo(*args, interrupt_when=None, env=None):
+    process = await asyncio.create_subprocess_exec(
+        BINARY, *args, stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE, env={**os.environ, "OPENAI_API_KEY": "", **(env or {})})
+    try:
+        ended = asyncio.create_task(process.communicate())
+        while interrupt_when and not ended.done():
+            if interrupt_when():
+                process.send_signal(signal.SIGINT)
+                break
+            await asyncio.sleep(0.01)
+        out, err = await asyncio.wait_for(ended, LIMIT_S)
+    finally:
+        if process.returncode is None:
+            process.kill()
+    return Run(process.returncode, out.decode(), err.decode())
+
+
+class BenchServe(unittest.IsolatedAsyncioTestCase):
+    async def asyncSetUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+
+    async def start(self, stub):
+        url = await stub.start()
+        self.addCleanup(stub.server.close)
+        return url
+
+    def path(self, name):
+        return os.path.join(self.folder.name, name)
+
+    async def bench(self, stub, *args, **kwargs):
+        """The run of a result, and the program's."""
+        url = await self.start(stub)
+        run = await octavo("bench", "serve", url, "--json", *args, **kwargs)
+        self.assertEqual(run.code, 0, run.err)
+        result = json.loads(run.out)
+        self.assertEqual(result["schema"], "octavo-bench-1")
+        return result["runs"][0], result
+
+    async def test_figures_are_those_of_the_requests(self):
+        stub = StubApi()
+        run, result = await self.bench(stub, "--num-prompts", "50", "--max-concurrency", "7", "--input-len", "10-20",
+                                       "--output-len", "3-9", "--seed", "5", "--goodput", "ttft:100000", "tpot:100000")
+        figures = run["figures"]
+        self.assertEqual(figures["completed"], 50)
+        self.assertEqual(figures["failed"], 0)
+        sent = stub.requests[1:]  # after the warm-up
+        self.assertEqual(figures["total_output_tokens"], sum(r["max_tokens"] for r in sent))
+        self.assertEqual(figures["total_input_tokens"], sum(len(r["prompt"].split()) for r in sent))
+        self.assertLessEqual(stub.most_running, 7)
+        self.assertEqual(figures["max_concurrent_requests"], 7)
+        self.assertAlmostEqual(figures["request_goodput"], figures["request_throughput"])
+        for kind in ("ttft", "tpot", "itl", "e2el"):
+            for part in ("mean", "median", "std", "p50", "p90", "p95", "p99", "max"):
+                self.assertGreaterEqual(figures[f"{part}_{kind}_ms"], 0, (part, kind))
+        self.assertGreaterEqual(stub.scrapes, 2)
+        self.assertEqual(figures["server_max_memory_mib"], 100)
+        self.assertEqual(figures["server_max_kv_usage"], 0.25)
+        self.assertTrue(all(r["ignore_eos"] and r["temperature"] == 0 for r in sent))
+        self.assertEqual(result["model"], "stub")
+
+    async def test_thousands_of_streams_at_once(self):
+        stub = StubApi(gap_s=0.02, metrics=False)
+        run, result = await self.bench(stub, "--num-prompts", "1500", "--input-len", "4", "--output-len", "12")
+        self.assertEqual(run["figures"]["completed"], 1500, result["notes"])
+        self.assertEqual(run["figures"]["total_output_tokens"], 1500 * 12)
+        self.assertIn("no /metrics", "".join(result["notes"]))
+
+    async def test_conversations_grow_by_the_answers(self):
+        for endpoint in ("/v1/completions", "/v1/chat/completions"):
+            stub = StubApi()
+            run, _ = await self.bench(stub, "--dataset", "multi-turn", "--turns", "3", "--num-prompts", "3",
+                                      "--output-len", "2", "--input-len", "5", "--endpoint", endpoint)
+            self.assertEqual(run["figures"]["completed"], 3)
+            last = stub.requests[-1]
+            if "chat" in endpoint:
+                self.assertEqual([m["role"] for m in last["messages"]], ["user", "assistant"] * 2 + ["user"])
+                self.assertEqual(last["messages"][1]["content"], " tok tok")
+            else:
+                self.assertEqual(last["prompt"].count(" tok tok\n"), 2)
+
+    async def test_files(self):
+        Path(self.path("a.jsonl")).write_text(
+            '{"prompt":"one","output_tokens":2}\n{"prompt_token_ids":[7,8],"output_tokens":3}\n', encoding="utf-8")
+        stub = StubApi()
+        run, _ = await self.bench(stub, "--dataset", "jsonl", "--dataset-path", self.path("a.jsonl"),
+                                  "--prompt-format", "token-ids", "--extra-body", '{"top_k":3,"temperature":null}')
+        self.assertEqual([r["prompt"] for r in stub.requests[1:]], ["one", [7, 8]])
+        self.assertEqual(run["figures"]["total_output_tokens"], 5)
+        self.assertEqual(stub.requests[1]["top_k"], 3)
+        self.assertNotIn("temperature", stub.requests[1])
+        self.assertNotIn("ignore_eos", stub.requests[1])
+        Path(self.path("t.jsonl")).write_text(
+            '{"timestamp":1000,"input_length":600,"output_length":2,"hash_ids":[1,2]}\n'
+            '{"timestamp":1050,"input_length":520,"output_length":2,"hash_ids":[1,3]}\n', encoding="utf-8")
+        stub = StubApi()
+        run, _ = await self.bench(stub, "--dataset", "trace", "--dataset-path", self.path("t.jsonl"))
+        prompts = [r["prompt"].split() for r in stub.requests[1:]]
+        self.assertEqual([len(p) for p in prompts], [600, 520])
+        self.assertEqual(prompts[0][:512], prompts[1][:512])
+        self.assertGreaterEqual(run["requests"][1]["arrival_s"], 0.05)
+
+    async def test_failures_are_counted_by_kind(self):
+        kinds = {"fault-429": "status 429", "fault-500": "status 500", "fault-cut": "cut stream",
+                 "fault-event": "error event", "fault-garbage": "error event", "fault-plain": "no stream",
+                 "fault-hang": "timeout"}
+        Path(self.path("f.jsonl")).write_text(
+            "".join(json.dumps({"prompt": f, "output_tokens": 2}) + "\n" for f in [*kinds, "fine"]), encoding="utf-8")
+        stub = StubApi(usage=False)
+        run, result = await self.bench(stub, "--dataset", "jsonl", "--dataset-path", self.path("f.jsonl"),
+                                       "--request-timeout-s", "3", "--html", self.path("f.html"))
+        wanted = {}
+        for kind in kinds.values():
+            wanted[kind] = wanted.get(kind, 0) + 1
+        self.assertEqual(run["failures"], wanted)
+        self.assertEqual(run["figures"]["completed"], 1)
+        self.assertEqual(run["figures"]["rejected"], 1)
+        notes = "\n".join(result["notes"])
+        self.assertIn("1 request failed: status 500, 'asked for it'", notes)
+        self.assertIn("sent no usage", notes)
+        self.assertIn("status 500", Path(self.path("f.html")).read_text(encoding="utf-8"))
+
+    async def test_ctrl_c_ends_the_run_and_shows_what_there_is(self):
+        Path(self.path("h.jsonl")).write_text(
+            '{"prompt":"fine"}\n' + '{"prompt":"fault-hang"}\n' * 3, encoding="utf-8")
+        stub = StubApi()
+        run, result = await self.bench(stub, "--dataset", "jsonl", "--dataset-path", self.path("h.jsonl"),
+                                       interrupt_when=lambda: stub.hanging == 3)
+        self.assertEqual(run["failures"], {"cancelled": 3})
+        self.assertEqual(run["figures"]["completed"], 1)
+        self.assertIn("stopped", result["notes"][-1])
+
+    async def test_the_key_is_sent_and_not_shown(self):
+        for given in (["--api-key", KEY], []):
+            run, result = await self.bench(StubApi(key=KEY), "--num-prompts", "2", "--output-len", "2", *given,
+                                           env={} if given else {"OPENAI_API_KEY": KEY})
+            self.assertEqual(run["figures"]["completed"], 2)
+            self.assertNotIn(KEY, json.dumps(result))
+        url = await self.start(StubApi(key=KEY))
+        refused = await octavo("bench", "serve", url)
+        self.assertEqual(refused.code, 4)
+        self.assertIn("status 401 'no such key'", refused.err)
+
+    async def test_two_results_are_compared(self):
+        url = await self.start(StubApi())
+        for name, tokens in (("before", "4"), ("after", "8")):
+            run = await octavo("bench", "serve", url, "--num-prompts", "5", "--output-len", tokens, "--input-len", "5",
+                               "--output", self.path(name + ".json"), "--html", "none")
+            self.assertEqual(run.code, 0, run.err)
+            self.assertIn("TTFT P95 (ms)", run.out)
+        diff = await octavo("bench", "diff", self.path("before.json"), self.path("after.json"),
+                            "--html", self.path("diff.html"))
+        self.assertEqual(diff.code, 0, diff.err)
+        row = next(line for line in diff.out.splitlines() if line.startswith("output tokens  "))
+        self.assertEqual(row.split(), ["output", "tokens", "20", "40", "2", "x"])
+        page = Path(self.path("diff.html")).read_text(encoding="utf-8")
+        self.assertIn("before", page)
+        missing = await octavo("bench", "diff", self.path("before.json"), self.path("none.json"))
+        self.assertEqual(missing.code, 3)
+
+    async def test_what_cannot_hold_is_refused_before_anything_is_sent(self):
+        stub = StubApi()
+        url = await self.start(stub)
+        for args, words in [
+                (["--ramp-up", "linear:1"], "--ramp-up"), (["--burstiness", "2"], "needs --request-rate"),
+                (["--request-rate", "fast"], "--request-rate"), (["--goodput", "ttft"], "MEASURE:MS"),
+                (["--goodput", "ttft:1", url], "MEASURE:MS"), (["--dataset", "jsonl"], "--dataset-path"),
+                (["--dataset-path", "a"], "--dataset jsonl"), (["--turns", "2"], "multi-turn"),
+                (["--prompt-format", "token-ids", "--endpoint", "/v1/chat/completions"], "/v1/completions"),
+                (["--extra-body", "[]"], "JSON object"), (["--extra-body", '{"stream":false}'], "'stream'"),
+                (["--api-key", "a\nb"], "--api-key"), (["--input-len", "9-3"], "--input-len"),
+                (["--token-id-range", "5"], "--token-id-range"), (["--html", "/nowhere/a.html"], "/nowhere")]:
+            run = await octavo("bench", "serve", url, *args)
+            self.assertNotEqual(run.code, 0, args)
+            self.assertIn(words, run.err, args)
+            self.assertEqual(run.out, "")
+        for address in ("localhost:1", "http://", "ftp://a"):
+            self.assertEqual((await octavo("bench", "serve", address)).code, 2, address)
+        self.assertEqual(stub.requests, [])
+
+
+if __name__ == "__main__":
+    unittest.main()
