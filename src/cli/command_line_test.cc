@@ -56,6 +56,19 @@ TEST(CommandLine, SwitchesHaveOpposites) {
   EXPECT_FALSE(invocation({"generate", "m", "--no-ignore-eos"}, on).options.flag("ignore_eos"));
 }
 
+TEST(CommandLine, SomeOptionsTakeAllWordsUpToTheNextFlag) {
+  const Invocation call =
+      invocation({"bench", "serve", "http://a", "--goodput", "ttft:1", "tpot:2", "--json"});
+  EXPECT_EQ(call.options.text("goodput"), "ttft:1 tpot:2");
+  EXPECT_EQ(call.positionals, std::vector<std::string>{"http://a"});
+}
+
+TEST(CommandLine, SomeArgumentsMayBeLeftOut) {
+  EXPECT_TRUE(invocation({"bench", "serve"}).positionals.empty());
+  EXPECT_FALSE(parse({"bench", "serve", "a", "b"}));
+  EXPECT_FALSE(parse({"bench", "diff", "a"}));
+}
+
 TEST(CommandLine, RepeatableOptionsCollect) {
   const Invocation call = invocation({"generate", "m", "--stop", "a", "--stop=b", "--logit-bias",
                                       "1=2", "--logit-bias", "3=4,5=6"});

@@ -153,11 +153,17 @@ TEST(Options, BlockSizesAreThoseOfTheCache) {
   }
 }
 
-// Commands that have an option of this name; its rows may differ from command to command.
-uint32_t commands_with(std::string_view name) {
+// As help shows it: what is on by default by its opposite.
+std::string shown_flag(const OptionSpec& spec) {
+  const bool is_on = spec.default_text == "on" && spec.kind == OptionKind::flag;
+  return (is_on ? "--no-" : "--") + flag_of(spec.name).substr(2) + " ";
+}
+
+// Commands whose help shows this flag; the rows of a name may differ from command to command.
+uint32_t commands_with(const std::string& flag) {
   uint32_t bits = 0;
   for (const OptionSpec& spec : options())
-    if (spec.name == name) bits |= spec.commands;
+    if (shown_flag(spec) == flag) bits |= spec.commands;
   return bits;
 }
 
@@ -165,11 +171,9 @@ TEST(Help, NamesEveryOptionOfACommandAndNoOther) {
   for (const CommandSpec& command : commands()) {
     const std::string help = help_text(command);
     for (const OptionSpec& spec : options()) {
-      const std::string flag =
-          (spec.default_text == "on" && spec.kind == OptionKind::flag ? "--no-" : "--") +
-          flag_of(spec.name).substr(2) + " ";
+      const std::string flag = shown_flag(spec);
       EXPECT_EQ(help.find("  " + flag) != std::string::npos,
-                (commands_with(spec.name) & bit(command.command)) != 0)
+                (commands_with(flag) & bit(command.command)) != 0)
           << command.name << " " << flag;
     }
   }

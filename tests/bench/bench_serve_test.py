@@ -5,8 +5,12 @@ Nothing is asked of times but that they are there: counts are exact whatever the
 """
 import asyncio
 import json
+import logging
 import os
+import shutil
 import signal
+import ssl
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -15,6 +19,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 from stub_api import StubApi
 
+logging.getLogger("asyncio").setLevel(logging.CRITICAL)  # clients that go away are what is tested
 BINARY = os.environ["OCTAVO_BINARY"]
 LIMIT_S = 120  # of one run: a hang fails, slowness of the machine does not
 KEY = "sk-very-secret"
@@ -185,6 +190,32 @@ class BenchServe(unittest.IsolatedAsyncioTestCase):
         self.assertIn("before", page)
         missing = await octavo("bench", "diff", self.path("before.json"), self.path("none.json"))
         self.assertEqual(missing.code, 3)
+
+    async def test_unix_sockets(self):
+        stub = StubApi()
+        url = await stub.start_unix(self.path("s"))
+        self.addCleanup(stub.server.close)
+        run = await octavo("bench", "serve", url, "--num-prompts", "20", "--output-len", "2", "--json")
+        self.assertEqual(json.loads(run.out)["runs"][0]["figures"]["completed"], 20)
+
+    @unittest.skipUnless(shutil.which("openssl"), "makes a certificate")
+    async def test_tls(self):
+        key, cert = self.path("key.pem"), self.path("cert.pem")
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
+                        "-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1", "-days", "2", "-keyout", key,
+                        "-out", cert], check=True, capture_output=True, timeout=LIMIT_S)
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(cert, key)
+        stub = StubApi()
+        url = await stub.start_tls(context)
+        self.addCleanup(stub.server.close)
+        args = ("bench", "serve", url, "--num-prompts", "20", "--output-len", "2", "--json")
+        refused = await octavo(*args)
+        self.assertEqual(refused.code, 4)
+        self.assertIn("certificate", refused.err)
+        for allowed in (await octavo(*args, "--no-verify-tls"), await octavo(*args, env={"SSL_CERT_FILE": cert})):
+            self.assertEqual(allowed.code, 0, allowed.err)
+            self.assertEqual(json.loads(allowed.out)["runs"][0]["figures"]["completed"], 20)
 
     async def test_what_cannot_hold_is_refused_before_anything_is_sent(self):
         stub = StubApi()

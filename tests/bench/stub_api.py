@@ -27,6 +27,14 @@ class StubApi:
         self.hanging = 0  # connections whose answer never comes, as long as they are open
         self.server = None
 
+    async def start_unix(self, path):
+        self.server = await asyncio.start_unix_server(self.serve, path)
+        return "unix:" + path
+
+    async def start_tls(self, context):
+        self.server = await asyncio.start_server(self.serve, "127.0.0.1", 0, ssl=context)
+        return "https://127.0.0.1:%d" % self.server.sockets[0].getsockname()[1]
+
     async def start(self):
         self.server = await asyncio.start_server(self.serve, "127.0.0.1", 0, backlog=4096)
         return "http://127.0.0.1:%d" % self.server.sockets[0].getsockname()[1]
