@@ -22,7 +22,8 @@ Settings all_settings(const BenchResult& result, const RunResult& run) {
 
 // A ratio of unlike things is not what it seems.
 void note_differences(const Settings& a, const Settings& b, BenchResult& pair) {
-  for (const char* name : {"machine", "dataset", "endpoint", "max_concurrency", "request_rate"}) {
+  for (const char* name :
+       {"machine", "dataset", "endpoint", "max_concurrency", "request_rate", "goodput"}) {
     const auto of_a = a.find(name), of_b = b.find(name);
     if (of_a != a.end() && of_b != b.end() && of_a->second != of_b->second)
       pair.notes.push_back(

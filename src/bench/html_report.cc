@@ -92,7 +92,7 @@ std::string table_head(const BenchResult& result) {
 }
 
 std::string table_row(const ComparisonRow& row) {
-  const bool has_unit = row.figure.unit == "ms" || row.figure.unit == "s";
+  const bool has_unit = !row.figure.unit.empty() && row.figure.unit != "share";
   std::string out = fmt::format("<td>{}{}</td>", escape_markup(row.figure.label),
                                 has_unit ? ", " + row.figure.unit : "");
   for (size_t i = 0; i < row.values.size(); ++i) {

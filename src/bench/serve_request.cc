@@ -183,6 +183,8 @@ void AnswerReader::read_choice(const json& choice, double time_s) {
   if (!text || !is_token(choice, *text)) return;
   // The first token is the first text that somebody could read.
   if (token_s_.empty() && text->empty()) return;
+  if (token_s_.size() == kMaxLength) error_ = "the answer does not end";
+  if (!error_.empty()) return;
   token_s_.push_back(time_s);
   if (keep_text_) text_ += *text;
 }
