@@ -62,7 +62,9 @@ SyntheticSpec synthetic_of(const DialogueSpec& spec) {
 }
 
 Turn turn_of(WorkloadRequest&& request) {
-  return {.token_ids = std::move(request.prompt_token_ids), .output_tokens = request.output_tokens};
+  return {.token_ids = std::move(request.prompt_token_ids),
+          .made_up = true,
+          .output_tokens = request.output_tokens};
 }
 
 Result<Turn> read_prompt(const json& line) {
@@ -131,7 +133,9 @@ Result<std::vector<Dialogue>> make_dialogues(const Trace& trace, const DialogueS
   std::vector<Dialogue> out;
   for (WorkloadRequest& request : workload) {
     const double arrival_s = request.arrival_s - workload.front().arrival_s;
+    const bool is_given = !used[out.size()].prompt_token_ids.empty();
     out.push_back({.arrival_s = arrival_s, .turns = {turn_of(std::move(request))}});
+    out.back().turns[0].made_up = !is_given;
   }
   return out;
 }

@@ -14,9 +14,10 @@
 
 namespace octavo {
 
-// One request. Its prompt is one of the three.
+// One request. Its prompt is one of ids, text and messages.
 struct Turn {
-  std::vector<TokenId> token_ids = {};  // sent as they are, or as the words that stand for them
+  std::vector<TokenId> token_ids = {};
+  bool made_up = false;  // the ids: the words that stand for them will do as well
   std::string text = {};
   std::string messages = {};              // a JSON list of chat messages
   std::optional<int> output_tokens = {};  // at most; nothing: the server's own limit

@@ -106,7 +106,7 @@ class LoadRun {
 
   // Of other words than any data set's, so that nothing of those is cached.
   Result<void> warm_up() {
-    Turn turn = {.output_tokens = 4};
+    Turn turn = {.made_up = true, .output_tokens = 4};
     for (int i = 0; i < 16; ++i) turn.token_ids.push_back(TokenId{500 + 7 * i});
     DialogueSoFar so_far;
     OCTAVO_TRY(const std::string prompt, so_far.ask(turn, form_));

@@ -33,7 +33,7 @@ std::string ids_json(const std::vector<TokenId>& ids) {
 }
 
 std::string text_of(const Turn& turn) {
-  return turn.token_ids.empty() ? turn.text : words_of(turn.token_ids);
+  return turn.made_up ? words_of(turn.token_ids) : turn.text;
 }
 
 std::string message_json(std::string_view role, std::string_view content) {
@@ -133,7 +133,7 @@ Result<std::string> DialogueSoFar::ask(const Turn& turn, const RequestForm& form
     messages_ = turn.messages.substr(1, turn.messages.size() - 2);
     return turn.messages;
   }
-  if (form.token_ids() && !turn.token_ids.empty()) {
+  if (!turn.token_ids.empty() && (form.token_ids() || !turn.made_up)) {
     if (chat_)
       return fail(ErrorCode::invalid_argument, "token ids need --endpoint /v1/completions");
     return ids_json(turn.token_ids);

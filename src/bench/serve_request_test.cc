@@ -29,7 +29,9 @@ TEST(RequestForm, AsksForAStreamWithUsage) {
 }
 
 TEST(RequestForm, SendsIdsOrWords) {
-  const Turn turn = {.token_ids = {TokenId{0}, TokenId{1}}};
+  const std::vector<TokenId> ids = {TokenId{0}, TokenId{1}};
+  EXPECT_EQ(body_of({}, {.token_ids = ids})["prompt"], json::parse("[0,1]"));
+  const Turn turn = {.token_ids = ids, .made_up = true};
   EXPECT_EQ(body_of({.token_ids = true}, turn)["prompt"], json::parse("[0,1]"));
   EXPECT_EQ(body_of({}, turn)["prompt"], "the of");
   EXPECT_EQ(body_of({.chat = true}, turn)["messages"],
@@ -65,7 +67,7 @@ TEST(DialogueSoFar, GrowsByWhatIsAnswered) {
 TEST(DialogueSoFar, RefusesWhatTheEndpointCannotTake) {
   DialogueSoFar so_far;
   EXPECT_FALSE(so_far.ask({.messages = "[]"}, form_of({})));
-  EXPECT_FALSE(so_far.ask({.token_ids = {TokenId{1}}}, form_of({.chat = true, .token_ids = true})));
+  EXPECT_FALSE(so_far.ask({.token_ids = {TokenId{1}}}, form_of({.chat = true})));
 }
 
 CallResult whole() {

@@ -117,7 +117,7 @@ class BenchServe(unittest.IsolatedAsyncioTestCase):
             '{"prompt":"one","output_tokens":2}\n{"prompt_token_ids":[7,8],"output_tokens":3}\n', encoding="utf-8")
         stub = StubApi()
         run, _ = await self.bench(stub, "--dataset", "jsonl", "--dataset-path", self.path("a.jsonl"),
-                                  "--prompt-format", "token-ids", "--extra-body", '{"top_k":3,"temperature":null}')
+                                  "--extra-body", '{"top_k":3,"temperature":null}')
         self.assertEqual([r["prompt"] for r in stub.requests[1:]], ["one", [7, 8]])
         self.assertEqual(run["figures"]["total_output_tokens"], 5)
         self.assertEqual(stub.requests[1]["top_k"], 3)
