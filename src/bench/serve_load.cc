@@ -104,10 +104,11 @@ class LoadRun {
     return fail(ErrorCode::io_error, "the server lists no model; name one with --model");
   }
 
-  // Of other words than any data set's, so that nothing of those is cached.
+  // With text, which every server takes, whatever its vocabulary.
   Result<void> warm_up() {
-    Turn turn = {.made_up = true, .output_tokens = 4};
-    for (int i = 0; i < 16; ++i) turn.token_ids.push_back(TokenId{500 + 7 * i});
+    std::vector<TokenId> ids;
+    for (int i = 0; i < 16; ++i) ids.push_back(TokenId{3 + 7 * i});
+    const Turn turn = {.text = words_of(ids), .output_tokens = 4};
     DialogueSoFar so_far;
     OCTAVO_TRY(const std::string prompt, so_far.ask(turn, form_));
     std::optional<Error> error;

@@ -204,36 +204,50 @@ void describe(BenchResult& result, const OptionValues& options, const DialogueSp
   if (options.is_given("goodput")) run.settings["goodput"] = options.text("goodput");
 }
 
+Result<http::ClientOptions> read_client(const OptionValues& options, const std::string& url) {
+  const auto address = http::parse_address(url);
+  if (!address)
+    return fail(address.error().code, fmt::format("{} {}", quote(url), address.error().message));
+  return http::ClientOptions{.address = *address,
+                             .verify_certificate = options.flag("verify_tls"),
+                             .keep_alive = options.flag("keep_alive")};
+}
+
+Result<ServeLoadOptions> read_load(const OptionValues& options, const std::string& url,
+                                   DataSet data_set) {
+  ServeLoadOptions load;
+  OCTAVO_TRY(load.client, read_client(options, url));
+  OCTAVO_TRY(load.request, read_request(options, data_set));
+  OCTAVO_TRY(load.api_key, read_key(options));
+  OCTAVO_TRY(load.goodput_ms, parsed(options, "goodput", parse_goodput));
+  load.max_concurrency = options.integer("max_concurrency");
+  load.timeout_s = options.get<double>("request_timeout_s");
+  load.num_warmups = options.integer("num_warmups");
+  load.sample_server = options.flag("server_metrics");
+  return load;
+}
+
+void show_progress(Terminal& terminal, int done, int failed, int total) {
+  terminal.progress(fmt::format("{} of {} requests answered{}", done - failed, total,
+                                failed > 0 ? fmt::format(", {} failed", failed) : ""));
+}
+
 }  // namespace
 
 Result<void> run_bench_serve(const Invocation& invocation, Terminal& terminal) {
   const OptionValues& options = invocation.options;
   const std::string url =
       invocation.positionals.empty() ? std::string(kDefaultUrl) : invocation.positionals[0];
-  ServeLoadOptions load;
   OCTAVO_CHECK_OK(check_outputs(options));
-  const auto address = http::parse_address(url);
-  if (!address)
-    return fail(address.error().code, fmt::format("{} {}", quote(url), address.error().message));
-  load.client = {.address = *address,
-                 .verify_certificate = options.flag("verify_tls"),
-                 .keep_alive = options.flag("keep_alive")};
   OCTAVO_TRY(const DialogueSpec spec, read_spec(options));
-  OCTAVO_TRY(load.request, read_request(options, spec.data_set));
-  OCTAVO_TRY(load.api_key, read_key(options));
-  OCTAVO_TRY(load.goodput_ms, parsed(options, "goodput", parse_goodput));
+  OCTAVO_TRY(ServeLoadOptions load, read_load(options, url, spec.data_set));
   OCTAVO_TRY(std::vector<Dialogue> dialogues, read_dialogues(options, spec));
   OCTAVO_CHECK_OK(set_arrivals(options, spec, dialogues));
-  load.max_concurrency = options.integer("max_concurrency");
-  load.timeout_s = options.get<double>("request_timeout_s");
-  load.num_warmups = options.integer("num_warmups");
-  load.sample_server = options.flag("server_metrics");
   OCTAVO_CHECK_OK(check_open_files(load, dialogues));
   const InterruptGuard interrupt;
   load.stop = interrupt.token();
   load.on_progress = [&terminal](int done, int failed, int total) {
-    terminal.progress(fmt::format("{} of {} requests answered{}", done - failed, total,
-                                  failed > 0 ? fmt::format(", {} failed", failed) : ""));
+    show_progress(terminal, done, failed, total);
   };
   OCTAVO_TRY(BenchResult result, run_serve_load(dialogues, load));
   describe(result, options, spec, url);
