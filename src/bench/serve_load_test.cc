@@ -201,6 +201,7 @@ TEST(ServeLoad, ReadsMetricsAtLeastAtBothEnds) {
   const auto result = run_serve_load(dialogues({"a"}), options);
   ASSERT_TRUE(result);
   EXPECT_GE(server.scrapes, 2);
+  EXPECT_TRUE(result->notes.empty());
   const auto& samples = result->runs[0].server;
   ASSERT_FALSE(samples.empty());
   EXPECT_EQ(samples[0].kv_usage, 0.5);

@@ -77,14 +77,14 @@ void ServerSampler::hear(const http::CallResult& result, double time_s) {
       last_cpu_time_s_ = time_s;
     }
   }
-  is_missing_ = samples_.empty() && !says_something(sample);
-  if (!is_missing_) samples_.push_back(sample);
+  is_known_ |= says_something(sample);
+  is_missing_ = !is_known_;
+  if (is_known_) samples_.push_back(sample);
 }
 
 std::string ServerSampler::note() const {
-  if (is_missing_ || samples_.empty())
-    return "The server has no /metrics that are known: its KV cache, memory and CPU are not shown.";
-  return "";
+  if (is_known_) return "";
+  return "The server has no /metrics that are known: its KV cache, memory and CPU are not shown.";
 }
 
 }  // namespace octavo

@@ -36,7 +36,8 @@ class ServerSampler {
   double next_s_ = 0;
   double last_cpu_s_ = -1, last_cpu_time_s_ = 0;  // of the process; -1: not known yet
   bool is_over_ = false;
-  bool is_missing_ = false;  // the server has no metrics that are known
+  bool is_known_ = false;    // the server has metrics that are known
+  bool is_missing_ = false;  // it has none
 };
 
 }  // namespace octavo
