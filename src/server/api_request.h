@@ -1,5 +1,5 @@
 // Bodies of requests as checked types. Every field is read by one table (api_fields.cc), which also
-// writes the schema of /openapi.json.
+// writes the schema of /openapi.json. Errors have status 400, but for an empty model name (404).
 #pragma once
 
 #include <cstdint>
@@ -30,15 +30,18 @@ struct ApiLimits {
 
 // Both endpoints.
 struct GenerationRequest {
-  std::string model;
+  std::string model;  // empty: the request leaves the choice to the server
   SamplingParams params;
   bool stream = false;
   bool include_usage = false;
   bool continuous_usage_stats = false;
   int priority = 0;
   std::string cache_salt = {};
+  std::string request_id = {};  // for the answer's id; empty: the server makes one
   std::optional<int> truncate_prompt_tokens = {};  // keeps the last so many
   bool return_token_ids = false;
+  // The answer has them; params may ask for them only so that an echo has its logprobs.
+  bool return_prompt_logprobs = false;
   bool echo = false;  // the answer begins with the prompt
 };
 
@@ -58,17 +61,20 @@ struct CompletionRequest : GenerationRequest {
 
 // Of /tokenize, in vLLM's shape (prompt, or messages) and llama.cpp's (content).
 struct TokenizeRequest {
+  std::string model = {};
   std::optional<std::string> text = {};
   std::optional<nlohmann::ordered_json> messages = {};  // instead of text
   ChatOptions chat = {};
+  std::optional<std::string> chat_template = {};
+  nlohmann::ordered_json chat_template_kwargs = nlohmann::ordered_json::object();
   bool add_special_tokens = true;
   bool parse_special = true;
   bool return_token_strs = false;
   bool is_llama_shape = false;
 };
 struct DetokenizeRequest {
-  std::vector<TokenId> tokens;
-  bool is_llama_shape = false;
+  std::string model = {};
+  std::vector<TokenId> tokens = {};
 };
 
 ApiResult<ChatRequest> parse_chat_request(std::string_view body, const ApiLimits& limits);

@@ -1,0 +1,470 @@
+#include "server/api_fields.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <type_traits>
+
+#include "formats/quote.h"
+#include "server/api_messages.h"
+#include "server/api_prompts.h"
+#include "server/api_values.h"
+
+namespace octavo {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using Context = FieldContext;
+using P = SamplingParams;
+using D = RequestDraft;
+
+constexpr uint8_t kGenerate = kChat | kCompletions;
+constexpr uint8_t kMessages = kChat | kTokenize;
+constexpr uint8_t kAll = kGenerate | kTokenize | kDetokenize;
+constexpr size_t kMaxNameBytes = 256;
+
+template <class T>
+ApiResult<void> read_as(const Json& value, const Context& c, T& out) {
+  if (const auto read = read_value(value, out); !read)
+    return refuse_field(c.field.name, fmt::format("{} must be {}", c.field.name, read.error()));
+  return {};
+}
+
+template <auto Member>
+ApiResult<void> plain(Json& value, const Context& c) {
+  return read_as(value, c, c.draft.*Member);
+}
+
+ApiResult<void> check_range(const P& params, const Context& c) {
+  const auto valid = validate(params, c.limits.vocab_size, c.limits.max_logprobs);
+  if (valid) return {};
+  const std::string& message = valid.error().message;
+  return refuse_field(c.field.name, message.starts_with(c.field.name)
+                                        ? message
+                                        : fmt::format("{}: {}", c.field.name, message));
+}
+
+// Read alone, so that what validate() finds is of this field.
+template <auto Member>
+ApiResult<std::decay_t<decltype(P().*Member)>> read_alone(const Json& value, const Context& c) {
+  P alone;
+  alone.max_tokens.reset();
+  OCTAVO_CHECK_OK(read_as(value, c, alone.*Member));
+  OCTAVO_CHECK_OK(check_range(alone, c));
+  return std::move(alone.*Member);
+}
+
+template <auto Member>
+ApiResult<void> sampling(Json& value, const Context& c) {
+  OCTAVO_TRY(c.draft.params.*Member, read_alone<Member>(value, c));
+  return {};
+}
+
+ApiResult<void> read_model(Json& value, const Context& c) {
+  OCTAVO_CHECK_OK(read_as(value, c, c.draft.model));
+  if (!c.draft.model.empty()) return {};
+  return tl::unexpected<ApiError>({.status = 404,
+                                   .message = "model is empty; GET /v1/models lists what there is",
+                                   .param = "model",
+                                   .code = "model_not_found"});
+}
+
+ApiResult<void> read_messages(Json& value, const Context& c) {
+  OCTAVO_CHECK_OK(check_messages(value));
+  c.draft.messages = std::move(value);
+  return {};
+}
+
+ApiResult<void> read_prompt(Json& value, const Context& c) {
+  OCTAVO_TRY(c.draft.prompts, read_prompts(value, c.limits));
+  return {};
+}
+
+ApiResult<void> read_stream_options(Json& value, const Context& c) {
+  if (!value.is_object()) return refuse_field(c.field.name, "stream_options must be an object");
+  c.draft.has_stream_options = true;
+  const auto read = [&](const char* name, bool& out) -> ApiResult<void> {
+    const auto found = value.find(name);
+    if (found == value.end() || found->is_null() || read_value(*found, out)) return {};
+    const std::string place = fmt::format("stream_options.{}", name);
+    return refuse_field(place, place + " must be true or false");
+  };
+  OCTAVO_CHECK_OK(read("include_usage", c.draft.include_usage));
+  return read("continuous_usage_stats", c.draft.continuous_usage_stats);
+}
+
+ApiResult<void> read_max_completion_tokens(Json& value, const Context& c) {
+  OCTAVO_TRY(c.draft.max_completion_tokens, read_alone<&P::max_tokens>(value, c));
+  return {};
+}
+
+ApiResult<void> read_top_logprobs(Json& value, const Context& c) {
+  OCTAVO_TRY(c.draft.top_logprobs, read_alone<&P::logprobs>(value, c));
+  return {};
+}
+
+ApiResult<void> read_prompt_logprobs(Json& value, const Context& c) {
+  c.draft.return_prompt_logprobs = true;
+  return sampling<&P::prompt_logprobs>(value, c);
+}
+
+ApiResult<void> read_allowed_token_ids(Json& value, const Context& c) {
+  if (value.is_array() && value.empty())
+    return refuse_field(c.field.name, "allowed_token_ids is empty, which allows nothing");
+  return sampling<&P::allowed_token_ids>(value, c);
+}
+
+ApiResult<void> read_truncate(Json& value, const Context& c) {
+  int count = 0;
+  OCTAVO_CHECK_OK(read_as(value, c, count));
+  if (count != -1 && (count < 1 || count > c.limits.max_model_len))
+    return refuse_field(c.field.name,
+                        fmt::format("truncate_prompt_tokens is {}; allowed: 1 to {}, or -1", count,
+                                    c.limits.max_model_len));
+  c.draft.truncate_prompt_tokens = count;
+  return {};
+}
+
+ApiResult<void> read_priority(Json& value, const Context& c) {
+  OCTAVO_CHECK_OK(read_as(value, c, c.draft.priority));
+  if (c.draft.priority == 0 || c.limits.has_priorities) return {};
+  return refuse_field(c.field.name,
+                      fmt::format("priority is {}, but this server serves requests in another "
+                                  "order (--scheduling-policy priority); leave it out",
+                                  c.draft.priority));
+}
+
+ApiResult<void> check_size(const std::string& text, const Context& c) {
+  if (!text.empty() && text.size() <= kMaxNameBytes) return {};
+  return refuse_field(c.field.name, fmt::format("{} has {} bytes; allowed: 1 to {}", c.field.name,
+                                                text.size(), kMaxNameBytes));
+}
+
+ApiResult<void> read_cache_salt(Json& value, const Context& c) {
+  OCTAVO_CHECK_OK(read_as(value, c, c.draft.cache_salt));
+  return check_size(c.draft.cache_salt, c);
+}
+
+ApiResult<void> read_request_id(Json& value, const Context& c) {
+  std::string& id = c.draft.request_id;
+  OCTAVO_CHECK_OK(read_as(value, c, id));
+  OCTAVO_CHECK_OK(check_size(id, c));
+  if (std::all_of(id.begin(), id.end(), [](char b) { return b > ' ' && b < '\x7f'; })) return {};
+  return refuse_field(c.field.name, "request_id must be of printable ASCII without spaces");
+}
+
+ApiResult<void> read_chat_template(Json& value, const Context& c) {
+  OCTAVO_CHECK_OK(read_as(value, c, c.draft.chat_template.emplace()));
+  if (c.limits.trust_request_chat_template) return {};
+  return refuse_unsupported(c.field.name,
+                            "chat_template of a request is used only if the server was started "
+                            "with --trust-request-chat-template; leave it out");
+}
+
+ApiResult<void> read_chat_template_kwargs(Json& value, const Context& c) {
+  if (!value.is_object())
+    return refuse_field(c.field.name, "chat_template_kwargs must be an object");
+  c.draft.chat_template_kwargs = std::move(value);
+  return {};
+}
+
+ApiResult<void> read_tokens(Json& value, const Context& c) {
+  OCTAVO_TRY(c.draft.tokens, read_token_ids(value, c.field.name, c.limits));
+  return {};
+}
+
+ApiResult<void> refuse_unless_neutral(Json& value, const Context& c) {
+  const Json neutral = Json::parse(c.field.schema)["enum"];
+  if (std::find(neutral.begin(), neutral.end(), value) != neutral.end()) return {};
+  return refuse_unsupported(c.field.name,
+                            fmt::format("{} is not served; leave it out", c.field.name));
+}
+
+ApiResult<void> ignore(Json&, const Context&) { return {}; }
+
+constexpr ApiField refused(std::string_view name, uint8_t endpoints, std::string_view neutral) {
+  return {name,
+          endpoints,
+          FieldUse::refused,
+          neutral,
+          refuse_unless_neutral,
+          "Not served: only values that ask for nothing"};
+}
+
+constexpr ApiField ignored(std::string_view name, uint8_t endpoints) {
+  return {name, endpoints, FieldUse::ignored, "{}", ignore, "Ignored"};
+}
+
+constexpr std::string_view kBool = R"({"type":"boolean"})";
+constexpr std::string_view kText = R"({"type":"string"})";
+constexpr std::string_view kName = R"({"type":"string","minLength":1})";
+constexpr std::string_view kObject = R"({"type":"object"})";
+constexpr std::string_view kIds =
+    R"({"type":"array","items":{"type":"integer","minimum":0,"maximum":@last_token}})";
+constexpr std::string_view kCount = R"({"type":"integer","minimum":0,"maximum":2147483647})";
+constexpr std::string_view kLogprobs =
+    R"({"type":"integer","minimum":@min_logprobs,"maximum":@max_logprobs})";
+constexpr std::string_view kPenalty = R"({"type":"number","minimum":-2,"maximum":2})";
+
+constexpr std::string_view kNothing = R"({"enum":[]})";
+constexpr std::string_view kFalse = R"({"enum":[false]})";
+constexpr std::string_view kTrue = R"({"enum":[true]})";
+constexpr std::string_view kOne = R"({"enum":[1]})";
+constexpr std::string_view kEmptyList = R"({"enum":[[]]})";
+constexpr std::string_view kEmptyObject = R"({"enum":[{}]})";
+
+constexpr FieldUse kServed = FieldUse::served;
+
+// max_tokens is before min_tokens, and so on only for readers: the fields do not look at each
+// other.
+constexpr std::array kFields = {
+    ApiField{"model", kAll, kServed, kText, read_model,
+             "One of /v1/models; without it the server's first"},
+    ApiField{"messages", kMessages, kServed,
+             R"({"type":"array","minItems":1,"items":{"$ref":"#/components/schemas/Message"}})",
+             read_messages, "The conversation"},
+    ApiField{"prompt", kCompletions, kServed,
+             R"({"anyOf":[{"type":"string","minLength":1},
+                 {"type":"array","minItems":1,"maxItems":@max_choices,
+                  "items":{"type":"string","minLength":1}},
+                 {"type":"array","minItems":1,
+                  "items":{"type":"integer","minimum":0,"maximum":@last_token}},
+                 {"type":"array","minItems":1,"maxItems":@max_choices,
+                  "items":{"type":"array","minItems":1,
+                           "items":{"type":"integer","minimum":0,"maximum":@last_token}}}]})",
+             read_prompt, "Text, token ids, or a list of either"},
+    ApiField{"prompt", kTokenize, kServed, kText, plain<&D::prompt_text>, "vLLM's shape"},
+    ApiField{"content", kTokenize, kServed, kText, plain<&D::content>, "llama.cpp's shape"},
+    ApiField{"tokens", kDetokenize, kServed, kIds, read_tokens, "Token ids"},
+
+    ApiField{"stream", kGenerate, kServed, kBool, plain<&D::stream>,
+             "Answer with server-sent events"},
+    ApiField{"stream_options", kGenerate, kServed,
+             R"({"type":"object","properties":{
+                 "include_usage":{"type":["boolean","null"]},
+                 "continuous_usage_stats":{"type":["boolean","null"]}}})",
+             read_stream_options,
+             "Only with stream. include_usage: a last event with usage and timings; "
+             "continuous_usage_stats: usage in every event, with include_usage"},
+
+    ApiField{"max_tokens", kGenerate, kServed, kCount, sampling<&P::max_tokens>,
+             "Tokens of the answer, at most. Unset: 16 for completions, for chat the rest of the "
+             "context"},
+    ApiField{"max_completion_tokens", kChat, kServed, kCount, read_max_completion_tokens,
+             "The same as max_tokens"},
+    ApiField{"min_tokens", kGenerate, kServed, kCount, sampling<&P::min_tokens>,
+             "No end of the answer before so many tokens; at most max_tokens"},
+    ApiField{"n", kGenerate, kServed, R"({"type":"integer","minimum":1,"maximum":@max_choices})",
+             sampling<&P::n>, "Choices per prompt; prompts times n are at most @max_choices"},
+    ApiField{"temperature", kGenerate, kServed, R"({"type":"number","minimum":0})",
+             sampling<&P::temperature>, "0 takes the most probable token"},
+    ApiField{"top_p", kGenerate, kServed, R"({"type":"number","exclusiveMinimum":0,"maximum":1})",
+             sampling<&P::top_p>,
+             "Only the most probable tokens that together have this probability"},
+    ApiField{"top_k", kGenerate, kServed, R"({"type":"integer","minimum":-1,"maximum":2147483647})",
+             sampling<&P::top_k>, "Only so many most probable tokens; 0 or -1: no limit"},
+    ApiField{"min_p", kGenerate, kServed, R"({"type":"number","minimum":0,"maximum":1})",
+             sampling<&P::min_p>, "Only tokens with this share of the highest probability"},
+    ApiField{
+        "seed", kGenerate, kServed,
+        R"({"type":"integer","minimum":-9223372036854775808,"maximum":18446744073709551615})",
+        sampling<&P::seed>,
+        "Of 64 bits; a negative one stands for its two's complement. Unset: a fresh one, which "
+        "the answer reports"},
+    ApiField{"presence_penalty", kGenerate, kServed, kPenalty, sampling<&P::presence_penalty>,
+             "Once for each token that was generated"},
+    ApiField{"frequency_penalty", kGenerate, kServed, kPenalty, sampling<&P::frequency_penalty>,
+             "For each time a token was generated"},
+    ApiField{"repetition_penalty", kGenerate, kServed, R"({"type":"number","exclusiveMinimum":0})",
+             sampling<&P::repetition_penalty>,
+             "Above 1 makes tokens of prompt and answer less probable"},
+    ApiField{"logit_bias", kGenerate, kServed,
+             R"({"type":"object","additionalProperties":
+                 {"type":"number","minimum":-100,"maximum":100}})",
+             sampling<&P::logit_bias>, "From token ids to what is added to their logits"},
+    ApiField{"stop", kGenerate, kServed,
+             R"({"anyOf":[{"type":"string","minLength":1},
+                 {"type":"array","maxItems":64,"items":{"type":"string","minLength":1}}]})",
+             sampling<&P::stop>, "Texts that end the answer, of at most 4096 bytes"},
+    ApiField{"stop_token_ids", kGenerate, kServed, kIds, sampling<&P::stop_token_ids>,
+             "Tokens that end the answer"},
+    ApiField{"ignore_eos", kGenerate, kServed, kBool, sampling<&P::ignore_eos>,
+             "Go on after the model's end of the answer"},
+    ApiField{"include_stop_str_in_output", kGenerate, kServed, kBool,
+             sampling<&P::include_stop_str_in_output>, "The answer ends with the stop text"},
+    ApiField{"skip_special_tokens", kGenerate, kServed, kBool, sampling<&P::skip_special_tokens>,
+             "Leave control tokens out of the text"},
+    ApiField{"bad_words", kGenerate, kServed,
+             R"({"type":"array","maxItems":1024,"items":{"type":"string","minLength":1}})",
+             sampling<&P::bad_words>, "Never written"},
+    ApiField{"allowed_token_ids", kGenerate, kServed,
+             R"({"type":"array","minItems":1,
+                 "items":{"type":"integer","minimum":0,"maximum":@last_token}})",
+             read_allowed_token_ids, "No other token is drawn"},
+
+    ApiField{"logprobs", kChat, kServed, kBool, plain<&D::chat_logprobs>,
+             "Report the log-probability of each token"},
+    ApiField{"top_logprobs", kChat, kServed, kLogprobs, read_top_logprobs,
+             "So many most probable tokens at each place, with logprobs"},
+    ApiField{"logprobs", kCompletions, kServed, kLogprobs, sampling<&P::logprobs>,
+             "Report each token, and so many most probable ones at its place. Values below -9999 "
+             "are reported as -9999"},
+    ApiField{"prompt_logprobs", kGenerate, kServed, kLogprobs, read_prompt_logprobs,
+             "The same for the prompt's tokens"},
+    ApiField{"echo", kCompletions, kServed, kBool, plain<&D::echo>,
+             "The answer begins with the prompt"},
+    ApiField{"return_token_ids", kGenerate, kServed, kBool, plain<&D::return_token_ids>,
+             "Report the ids of prompt and answer"},
+
+    ApiField{"truncate_prompt_tokens", kGenerate, kServed,
+             R"({"anyOf":[{"const":-1},{"type":"integer","minimum":1,"maximum":@max_model_len}]})",
+             read_truncate,
+             "Keep only so many of the prompt's last tokens; -1: as many as leave room for "
+             "max_tokens"},
+    ApiField{"priority", kGenerate, kServed,
+             R"({"type":"integer","minimum":-2147483648,"maximum":2147483647})", read_priority,
+             "Lower goes first; only with --scheduling-policy priority"},
+    ApiField{"cache_salt", kGenerate, kServed, R"({"type":"string","minLength":1,"maxLength":256})",
+             read_cache_salt, "Requests share cached prefixes only with those of the same salt"},
+    ApiField{"request_id", kGenerate, kServed, R"({"type":"string","pattern":"^[!-~]{1,256}$"})",
+             read_request_id, "Becomes part of the answer's id"},
+
+    ApiField{"add_special_tokens", kCompletions | kTokenize, kServed, kBool,
+             plain<&D::add_special_tokens>,
+             "Put the model's begin of text before a prompt that is text"},
+    ApiField{"add_special", kTokenize, kServed, kBool, plain<&D::add_special_tokens>,
+             "add_special_tokens of llama.cpp's shape, by default false"},
+    ApiField{"parse_special", kTokenize, kServed, kBool, plain<&D::parse_special>,
+             "Take spelled-out control tokens for what they spell, by default true. In prompts of "
+             "/v1/completions they are ordinary text"},
+    ApiField{"return_token_strs", kTokenize, kServed, kBool, plain<&D::return_token_strs>,
+             "Report each token's text"},
+    ApiField{"with_pieces", kTokenize, kServed, kBool, plain<&D::return_token_strs>,
+             "The same in llama.cpp's shape"},
+
+    ApiField{
+        "add_generation_prompt", kMessages, kServed, kBool,
+        [](Json& v, const Context& c) { return read_as(v, c, c.draft.chat.add_generation_prompt); },
+        "The prompt ends where the answer begins, by default true"},
+    ApiField{"continue_final_message", kMessages, kServed, kBool,
+             [](Json& v, const Context& c) {
+               return read_as(v, c, c.draft.chat.continue_final_message);
+             },
+             "The answer goes on from the last message; needs add_generation_prompt false"},
+    ApiField{"chat_template", kMessages, kServed, kText, read_chat_template,
+             "In place of the model's; needs --trust-request-chat-template"},
+    ApiField{"chat_template_kwargs", kMessages, kServed, kObject, read_chat_template_kwargs,
+             "Further variables of the template"},
+
+    refused("tools", kMessages, kEmptyList),
+    refused("tool_choice", kChat, R"({"enum":["none"]})"),
+    refused("functions", kChat, kEmptyList),
+    refused("function_call", kChat, R"({"enum":["none"]})"),
+    refused("response_format", kGenerate, R"({"enum":[{"type":"text"}]})"),
+    refused("modalities", kChat, R"({"enum":[["text"]]})"),
+    refused("audio", kChat, kNothing),
+    refused("prediction", kChat, kNothing),
+    refused("web_search_options", kChat, kNothing),
+    refused("reasoning_effort", kChat, R"({"enum":["none"]})"),
+    refused("verbosity", kChat, R"({"enum":["medium"]})"),
+    refused("echo", kChat, kFalse),
+    refused("add_special_tokens", kChat, kFalse),
+    refused("suffix", kCompletions, R"({"enum":[""]})"),
+    refused("best_of", kGenerate, kOne),
+    refused("prompt_embeds", kCompletions, kNothing),
+    refused("use_beam_search", kGenerate, kFalse),
+    refused("length_penalty", kGenerate, kOne),
+    refused("structured_outputs", kGenerate, kEmptyObject),
+    refused("guided_json", kGenerate, kNothing),
+    refused("guided_regex", kGenerate, kNothing),
+    refused("guided_choice", kGenerate, kNothing),
+    refused("guided_grammar", kGenerate, kNothing),
+    refused("guided_decoding_backend", kGenerate, kNothing),
+    refused("guided_whitespace_pattern", kGenerate, kNothing),
+    refused("structural_tag", kGenerate, kNothing),
+    refused("spaces_between_special_tokens", kGenerate, kTrue),
+    refused("truncation_side", kGenerate, R"({"enum":["left"]})"),
+    refused("logprob_token_ids", kGenerate, kEmptyList),
+    refused("return_tokens_as_token_ids", kGenerate, kFalse),
+    refused("return_token_offsets", kGenerate, kFalse),
+    refused("return_prompt_text", kChat, kFalse),
+    refused("kv_transfer_params", kGenerate, kEmptyObject),
+    refused("vllm_xargs", kGenerate, kEmptyObject),
+    refused("repetition_detection", kGenerate, kNothing),
+    refused("thinking_token_budget", kGenerate, kNothing),
+    refused("stream_interval", kGenerate, kOne),
+    refused("documents", kChat, kEmptyList),
+    refused("mm_processor_kwargs", kMessages, kEmptyObject),
+    refused("media_io_kwargs", kMessages, kEmptyObject),
+
+    ignored("user", kGenerate),
+    ignored("metadata", kChat),
+    ignored("store", kChat),
+    ignored("service_tier", kChat),
+    ignored("safety_identifier", kChat),
+    ignored("prompt_cache_key", kChat),
+    ignored("prompt_cache_retention", kChat),
+    ignored("parallel_tool_calls", kChat),
+    ignored("include_reasoning", kChat),
+    ignored("session_id", kGenerate),
+};
+
+std::string with_numbers(std::string text, const ApiLimits& limits) {
+  const bool has_cap = limits.max_logprobs != kNoLogprobsCap;
+  const std::pair<std::string_view, int> numbers[] = {
+      {"@last_token", limits.vocab_size - 1},
+      {"@max_model_len", limits.max_model_len},
+      {"@max_choices", std::min(limits.max_choices, kMaxChoices)},
+      {"@min_logprobs", has_cap ? 0 : -1},
+      {"@max_logprobs", has_cap ? limits.max_logprobs : std::numeric_limits<int>::max()},
+  };
+  for (const auto& [word, number] : numbers)
+    for (size_t at = 0; (at = text.find(word, at)) != std::string::npos;)
+      text.replace(at, word.size(), std::to_string(number));
+  return text;
+}
+
+void allow_null(Json& schema) {
+  if (schema.contains("enum"))
+    schema["enum"].push_back(nullptr);
+  else if (schema.contains("anyOf"))
+    schema["anyOf"].push_back({{"type", "null"}});
+  else if (schema.contains("type"))
+    schema["type"] = Json::array({schema["type"], "null"});
+}
+
+}  // namespace
+
+std::span<const ApiField> api_fields() { return kFields; }
+
+ApiResult<void> read_fields(BodyFields& body, Endpoint endpoint, const ApiLimits& limits,
+                            RequestDraft& draft) {
+  for (const ApiField& field : kFields) {
+    if (!(field.endpoints & endpoint)) continue;
+    const auto found = body.find(field.name);
+    if (found == body.end() || found->second.is_null()) continue;
+    OCTAVO_CHECK_OK(field.read(found->second, {field, limits, draft}));
+  }
+  return {};
+}
+
+Json schema_of(const ApiField& field, const ApiLimits& limits) {
+  Json schema = Json::parse(with_numbers(std::string(field.schema), limits));
+  allow_null(schema);
+  schema["description"] = with_numbers(std::string(field.help), limits);
+  return schema;
+}
+
+tl::unexpected<ApiError> refuse_field(std::string_view param, std::string message) {
+  return tl::unexpected<ApiError>({.message = std::move(message), .param = std::string(param)});
+}
+
+tl::unexpected<ApiError> refuse_unsupported(std::string_view param, std::string message) {
+  return tl::unexpected<ApiError>({.message = std::move(message),
+                                   .param = std::string(param),
+                                   .code = "unsupported_parameter"});
+}
+
+}  // namespace octavo

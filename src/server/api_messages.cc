@@ -1,0 +1,95 @@
+#include "server/api_messages.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "formats/quote.h"
+#include "server/api_fields.h"
+
+namespace octavo {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::string_view kRoles[] = {"system", "developer", "user", "assistant"};
+constexpr std::string_view kToolRoles[] = {"tool", "function"};
+constexpr std::string_view kToolFields[] = {"tool_calls", "function_call"};
+constexpr std::string_view kOtherParts[] = {"image_url", "input_image", "image",  "input_audio",
+                                            "audio",     "audio_url",   "file",   "input_file",
+                                            "video",     "video_url",   "refusal"};
+
+bool is_one_of(std::span<const std::string_view> names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+ApiResult<void> check_part(const Json& part, const std::string& place) {
+  if (!part.is_object()) return refuse_field(place, place + " must be an object");
+  const auto type = part.find("type");
+  if (type == part.end() || !type->is_string())
+    return refuse_field(place + ".type", place + ".type must be a string, such as \"text\"");
+  const auto& kind = type->get_ref<const std::string&>();
+  if (is_one_of(kOtherParts, kind))
+    return refuse_unsupported(
+        place,
+        fmt::format("{} is of type {}, which is not served; send text parts", place, quote(kind)));
+  if (kind != "text")
+    return refuse_field(place + ".type",
+                        fmt::format("{}.type is {}; only 'text' is known", place, quote(kind)));
+  const auto text = part.find("text");
+  if (text == part.end() || !text->is_string())
+    return refuse_field(place + ".text", place + ".text must be a string");
+  return {};
+}
+
+ApiResult<void> check_content(const Json& content, const std::string& place) {
+  if (content.is_string()) return {};
+  if (!content.is_array())
+    return refuse_field(place, place + " must be a string or a list of parts");
+  for (size_t i = 0; i < content.size(); ++i)
+    OCTAVO_CHECK_OK(check_part(content[i], fmt::format("{}[{}]", place, i)));
+  return {};
+}
+
+ApiResult<void> check_role(const Json& message, const std::string& place) {
+  const auto role = message.find("role");
+  if (role == message.end() || !role->is_string())
+    return refuse_field(place, place + " must be a string, such as \"user\"");
+  const auto& name = role->get_ref<const std::string&>();
+  if (is_one_of(kToolRoles, name))
+    return refuse_unsupported(place,
+                              fmt::format("{} is {}; tools are not served", place, quote(name)));
+  if (!is_one_of(kRoles, name))
+    return refuse_field(
+        place, fmt::format("{} is {}; known are {}", place, quote(name), fmt::join(kRoles, ", ")));
+  return {};
+}
+
+ApiResult<void> check_message(const Json& message, const std::string& place) {
+  if (!message.is_object()) return refuse_field(place, place + " must be an object");
+  OCTAVO_CHECK_OK(check_role(message, place + ".role"));
+  for (const std::string_view name : kToolFields) {
+    const auto field = message.find(name);
+    if (field != message.end() && !field->empty()) {
+      const std::string param = fmt::format("{}.{}", place, name);
+      return refuse_unsupported(param, param + " is not served: there are no tools; leave it out");
+    }
+  }
+  const auto content = message.find("content");
+  if (content != message.end() && !content->is_null())
+    return check_content(*content, place + ".content");
+  if (message["role"] == "assistant") return {};
+  return refuse_field(place + ".content", place + ".content must be a string or a list of parts");
+}
+
+}  // namespace
+
+ApiResult<void> check_messages(const Json& messages) {
+  if (!messages.is_array() || messages.empty())
+    return refuse_field("messages", "messages must be a list of at least one message");
+  for (size_t i = 0; i < messages.size(); ++i)
+    OCTAVO_CHECK_OK(check_message(messages[i], fmt::format("messages[{}]", i)));
+  return {};
+}
+
+}  // namespace octavo

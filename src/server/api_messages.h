@@ -1,0 +1,15 @@
+// The messages of a chat request, before any template sees them.
+#pragma once
+
+#include <nlohmann/json.hpp>
+
+#include "server/api_error.h"
+
+namespace octavo {
+
+// A list, not empty, of objects with a known role and content as text or text parts; content may be
+// missing for the assistant only. What OpenAI's API has beside it (tools, images, audio, files) is
+// 400 "unsupported_parameter".
+ApiResult<void> check_messages(const nlohmann::ordered_json& messages);
+
+}  // namespace octavo
