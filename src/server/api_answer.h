@@ -17,7 +17,8 @@ namespace octavo {
 struct AnswerHead {
   std::string id;  // "chatcmpl-..."
   int64_t created = 0;
-  std::string model;  // as it was asked for
+  std::string model;                    // as it was asked for
+  std::string system_fingerprint = {};  // what answers depend on beside the seed; empty: null
 };
 
 // What one choice gained in one step.
@@ -45,7 +46,8 @@ struct Timings {
 };
 
 // Writes the answer to one request; one is made for each. All strings are one line of JSON, valid
-// UTF-8, without "data: ".
+// UTF-8, without "data: ". choices[].index is prompt_index * n + choice. A choice that was cut has
+// finish_reason "abort" or "error". The tokenizer must outlive the writer.
 class AnswerWriter {
  public:
   virtual ~AnswerWriter() = default;
@@ -55,7 +57,7 @@ class AnswerWriter {
 
   // One event. `usage` if it is to be in it (continuous_usage_stats). prompt: known with the first
   // event of a choice, whose prompt may have to be repeated (echo, return_token_ids,
-  // prompt_logprobs); nullptr otherwise.
+  // prompt_logprobs), and whose seed is reported; nullptr otherwise.
   virtual std::string event(const ChoiceEvent& event, const Usage* usage,
                             const RequestOutput* prompt) = 0;
 

@@ -2,6 +2,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "server/api_json.h"
+
 namespace octavo {
 namespace {
 
@@ -33,7 +35,7 @@ std::string to_json(const ApiError& error) {
                        {"type", error.type},
                        {"param", text_or_null(error.param)},
                        {"code", text_or_null(error.code)}}}};
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return to_line(json);
 }
 
 http::Response to_response(const ApiError& error) {

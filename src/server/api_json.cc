@@ -157,4 +157,14 @@ ApiResult<BodyFields> parse_body(std::string_view body) {
   return fields;
 }
 
+std::string to_line(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+Json ids_json(std::span<const TokenId> ids) {
+  Json list = Json::array();
+  for (const TokenId id : ids) list.push_back(raw(id));
+  return list;
+}
+
 }  // namespace octavo

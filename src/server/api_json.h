@@ -1,11 +1,13 @@
-// The body of a request as JSON: hostile until it has been through here.
+// The body of a request as JSON: hostile until it has been through here. And JSON as text.
 #pragma once
 
 #include <map>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <string>
 #include <string_view>
 
+#include "core/ids.h"
 #include "server/api_error.h"
 
 namespace octavo {
@@ -22,5 +24,10 @@ using BodyFields = std::map<std::string, nlohmann::ordered_json, std::less<>>;
 // included), U+0000 in a text, a key that an object has twice, and more than the limits above.
 // Takes time linear in the body, but for sorting keys, and stack for no level.
 ApiResult<BodyFields> parse_body(std::string_view body);
+
+// On one line, always UTF-8: what is none becomes U+FFFD.
+std::string to_line(const nlohmann::ordered_json& json);
+
+nlohmann::ordered_json ids_json(std::span<const TokenId> ids);
 
 }  // namespace octavo
