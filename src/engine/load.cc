@@ -61,13 +61,16 @@ Result<TransformerOptions> transformer_options(const EngineOptions& options) {
   return out;
 }
 
-Result<Sizing> size_cache(const EngineOptions& options, const TransformerOptions& model_options,
+KvLayout kv_layout(const TransformerOptions& options, const ModelConfig& config) {
+  return {.num_layers = config.num_layers,
+          .num_kv_heads = config.num_kv_heads,
+          .head_dim = config.head_dim,
+          .block_size = options.block_size,
+          .type = options.kv_cache_dtype};
+}
+
+Result<Sizing> size_cache(const EngineOptions& options, const KvLayout& layout,
                           const ModelConfig& config, const GgufFile& file) {
-  const KvLayout layout{.num_layers = config.num_layers,
-                        .num_kv_heads = config.num_kv_heads,
-                        .head_dim = config.head_dim,
-                        .block_size = options.block_size,
-                        .type = model_options.kv_cache_dtype};
   OCTAVO_CHECK_OK(validate(layout));
   OCTAVO_TRY(const int64_t weights, loaded_weight_bytes(file));
   return size_kv_cache(
@@ -135,7 +138,9 @@ Result<LoadedEngine> load_model(const EngineOptions& options) {
   OCTAVO_TRY(const GgufFile file, GgufFile::open(options.model));
   OCTAVO_TRY(engine.config, read_model_config(file));
   OCTAVO_TRY(TransformerOptions model_options, transformer_options(options));
-  OCTAVO_TRY(const Sizing sizing, size_cache(options, model_options, engine.config, file));
+  const KvLayout layout = kv_layout(model_options, engine.config);
+  OCTAVO_TRY(const Sizing sizing, size_cache(options, layout, engine.config, file));
+  engine.bytes_per_block = static_cast<int64_t>(layout.bytes_per_block());
   model_options.num_blocks = sizing.num_blocks;
   engine.max_model_len = sizing.max_model_len;
   if (!sizing.note.empty()) engine.notes.push_back(sizing.note);

@@ -31,6 +31,7 @@ struct LoadedEngine {
   std::unique_ptr<Transformer> model;
   std::unique_ptr<PackJob> pack_job;  // nullptr: nothing to check or write
   int max_model_len = 0;
+  int64_t bytes_per_block = 0;     // of the KV cache
   std::unique_ptr<Engine> engine;  // nullptr after load_model()
   std::string_view isa;
   std::vector<std::string> notes;  // what the user should know, though it is no error

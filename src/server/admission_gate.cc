@@ -70,7 +70,7 @@ double AdmissionGate::wait_s(int64_t prompt_tokens, double now_s) const {
 double AdmissionGate::prefill_s(int64_t tokens) const {
   const int room = std::max(1, options_.max_num_batched_tokens - decoding_);
   const auto steps = static_cast<double>((tokens + room - 1) / room);
-  StepWork work{.num_seqs = decoding_, .kv_tokens = decode_kv_tokens_};
+  StepWork work{.kv_tokens = decode_kv_tokens_, .num_seqs = decoding_};
   work.add_prefill(0, static_cast<int>(std::min<int64_t>(tokens, room)));
   return steps * step_model_.predict(work);
 }

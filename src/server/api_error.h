@@ -16,6 +16,7 @@ struct ApiError {
   std::string type = "invalid_request_error";  // invalid_request_error | authentication_error | ...
   std::string param = {};                      // the field; empty: null
   std::string code = {};                       // "unsupported_parameter"; empty: null
+  std::string allow = {};                      // of 405: methods for the Allow header
   int retry_after_s = 0;                       // 0: no Retry-After header
 };
 

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <cmath>
 #include <mutex>
 #include <nlohmann/json.hpp>
 
@@ -115,7 +116,9 @@ Log::Log(LogOptions options) : writer_(std::make_unique<Writer>()) {
 Log::~Log() = default;
 
 void Log::request(const RequestLine& line) {
-  const LogLevel level = line.status >= 500 ? LogLevel::error : LogLevel::info;
+  const LogLevel level = line.status >= 500 ? LogLevel::error
+                         : line.is_quiet    ? LogLevel::debug
+                                            : LogLevel::info;
   if (!writer_->logger->should_log(level_of(level))) return;
   const Json json = json_of(line);
   // The pattern has opened the object.

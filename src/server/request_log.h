@@ -24,7 +24,8 @@ struct RequestLine {
   std::string request_id, remote_address, method, path;
   int status = 0;
   bool stream = false;
-  double seconds = 0;  // from its first byte to the end of its answer
+  bool is_quiet = false;  // of debug only
+  double seconds = 0;     // from its first byte to the end of its answer
   // Of those that reached the engine.
   int num_prompts = 0;
   int64_t prompt_tokens = 0, cached_tokens = 0, completion_tokens = 0;

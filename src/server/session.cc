@@ -128,10 +128,10 @@ RequestEvents Session::events_of(size_t prompt) {
   const auto self = shared_from_this();
   events.on_delta = [self, prompt](const ChoiceDelta& delta) { self->on_delta(prompt, delta); };
   events.on_prefill = [self, prompt](int, int) { self->note_started(prompt); };
-  if (request_.stream)
-    events.on_prompt_done = [self, prompt](const RequestOutput& so_far) {
-      self->push({.prompt = prompt, .prompt_done = so_far});
-    };
+  events.on_prompt_done = [self, prompt](const RequestOutput& so_far) {
+    self->context_.metrics.on_prompt_done(so_far);
+    if (self->request_.stream) self->push({.prompt = prompt, .prompt_done = so_far});
+  };
   events.on_finish = [self, prompt](RequestOutput output) {
     self->on_finish(prompt, std::move(output));
   };

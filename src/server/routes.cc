@@ -1,0 +1,354 @@
+// Which path is answered by whom, and the answers that need no model.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cctype>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "base/rng.h"
+#include "base/version.h"
+#include "server/api_tokenize.h"
+#include "server/clock.h"
+#include "server/home_page.h"
+#include "server/service.h"
+#include "server/service_parts.h"
+
+namespace octavo {
+
+using Json = nlohmann::ordered_json;
+
+struct Service::Route {
+  std::string_view method, path;
+  RouteAccess access;
+  void (Service::*answer)(const Exchange&);
+  bool needs_model = true;  // else it is answered while loading and draining too
+  bool is_slow = false;     // answered by the workers
+  bool is_quiet = false;    // asked by machines all the time: logged at debug
+  bool has_rest = false;    // more of the path may follow
+};
+
+const std::vector<Service::Route>& Service::routes() {
+  static const std::vector<Route> table = {
+      {"POST", "/v1/chat/completions", RouteAccess::key, &Service::post_chat, true, true},
+      {"POST", "/v1/completions", RouteAccess::key, &Service::post_completions, true, true},
+      {"GET", "/v1/models", RouteAccess::key, &Service::get_models, false},
+      {"GET", "/v1/models/", RouteAccess::key, &Service::get_model, false, false, false, true},
+      {"GET", "/v1/requests", RouteAccess::admin, &Service::get_requests},
+      {"POST", "/tokenize", RouteAccess::key, &Service::post_tokenize, true, true},
+      {"POST", "/detokenize", RouteAccess::key, &Service::post_detokenize, true, true},
+      {"GET", "/tokenizer_info", RouteAccess::key, &Service::get_tokenizer_info},
+      {"GET", "/metrics", RouteAccess::metrics, &Service::get_metrics, false, true, true},
+      {"GET", "/load", RouteAccess::key, &Service::get_load, false, false, true},
+      {"GET", "/health", RouteAccess::open, &Service::get_health, false, false, true},
+      {"GET", "/ready", RouteAccess::open, &Service::get_ready, false, false, true},
+      {"GET", "/version", RouteAccess::key, &Service::get_version, false},
+      {"GET", "/openapi.json", RouteAccess::key, &Service::get_openapi, false},
+      {"GET", "/", RouteAccess::key, &Service::get_home, false},
+  };
+  return table;
+}
+
+namespace {
+
+constexpr size_t kMaxRequestId = 128;
+
+bool is_id_character(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) ||
+         std::string_view("-_.:").find(c) != std::string_view::npos;
+}
+
+bool is_json(const http::Request& request) {
+  const std::string* type = http::find_header(request.headers, "content-type");
+  if (!type) return false;
+  std::string media = type->substr(0, type->find(';'));
+  while (!media.empty() && media.back() == ' ') media.pop_back();
+  std::transform(media.begin(), media.end(), media.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return media == "application/json";
+}
+
+bool matches_method(std::string_view asked, std::string_view method) {
+  return asked == method || (asked == "HEAD" && method == "GET");
+}
+
+}  // namespace
+
+std::string request_id_of(const http::Request& request) {
+  const std::string* given = http::find_header(request.headers, "x-request-id");
+  if (given && !given->empty() && given->size() <= kMaxRequestId &&
+      std::all_of(given->begin(), given->end(), is_id_character))
+    return *given;
+  return fmt::format("{:016x}", fresh_seed());
+}
+
+ApiError param_error(const Error& error, std::string_view param) {
+  ApiError api = to_api_error(error);
+  if (api.status == 400) api.param = param;
+  return api;
+}
+
+RequestLine line_of(const http::Request& request, std::string request_id) {
+  return {.request_id = std::move(request_id),
+          .remote_address = request.remote_address,
+          .method = request.method,
+          .path = request.path};
+}
+
+// --- on the way in --------------------------------------------------------------------------
+
+std::optional<ApiError> Service::check(const http::Request& request, const Route*& route) const {
+  route = nullptr;
+  std::vector<std::string_view> allowed;
+  for (const Route& candidate : routes()) {
+    const bool same = candidate.has_rest ? request.path.starts_with(candidate.path) &&
+                                               request.path.size() > candidate.path.size()
+                                         : request.path == candidate.path;
+    if (!same) continue;
+    allowed.push_back(candidate.method);
+    if (matches_method(request.method, candidate.method)) route = &candidate;
+  }
+  if (auto error = access_.check(request, route ? route->access : RouteAccess::key)) return error;
+  if (allowed.empty())
+    return ApiError{
+        .status = 404,
+        .message = fmt::format("there is nothing at {}; GET / says what there is", request.path),
+        .code = "not_found"};
+  if (!route)
+    return ApiError{.status = 405,
+                    .message = fmt::format("{} takes {}, not {}", request.path,
+                                           fmt::join(allowed, ", "), request.method),
+                    .code = "method_not_allowed",
+                    .allow = fmt::format("{}", fmt::join(allowed, ", "))};
+  if (route->method == "POST" && !is_json(request))
+    return ApiError{.status = 415,
+                    .message =
+                        "the body must be JSON; send the header Content-Type: "
+                        "application/json",
+                    .code = "unsupported_media_type"};
+  if (route->needs_model && state_ != ServiceState::ready) return not_ready();
+  if (const std::string ailing = route->needs_model ? ailment() : ""; !ailing.empty())
+    return ApiError{.status = 503,
+                    .message = ailing,
+                    .type = "server_error",
+                    .code = "engine_stalled",
+                    .retry_after_s = 10};
+  return std::nullopt;
+}
+
+std::optional<http::Response> Service::check_head(const http::Request& head) const {
+  if (head.method != "POST") return std::nullopt;  // what has no body costs nothing to read
+  const Route* route = nullptr;
+  const auto error = check(head, route);
+  if (!error) return std::nullopt;
+  http::Response response = to_response(*error);
+  for (http::Header& header : headers_of(head, request_id_of(head)))
+    response.headers.push_back(std::move(header));
+  return response;
+}
+
+http::Response Service::fault(int status, const std::string& why) {
+  return to_response({.status = status,
+                      .message = why,
+                      .type = status >= 500 ? "server_error" : "invalid_request_error",
+                      .code = status == 413   ? "request_too_large"
+                              : status == 408 ? "request_timeout"
+                                              : ""});
+}
+
+void Service::handle(std::shared_ptr<http::Exchange> exchange) {
+  const http::Request& request = exchange->request();
+  if (request.method == "OPTIONS") {
+    http::Response response = access_.preflight(request);
+    const bool allowed = !response.headers.empty();
+    if (!allowed)
+      return respond(exchange, ApiError{.status = 403,
+                                        .message = "pages of other origins may not call this "
+                                                   "server; --allowed-origins adds origins",
+                                        .type = "permission_error",
+                                        .code = "origin_not_allowed"});
+    return exchange->respond(std::move(response));
+  }
+  const Route* route = nullptr;
+  if (const auto error = check(request, route)) {
+    if (error->status == 503 && serving_.metrics && state_ == ServiceState::draining)
+      serving_.metrics->on_rejection("draining");
+    return respond(exchange, *error);
+  }
+  if (!route->is_slow) return (this->*route->answer)(exchange);
+  ++num_working_;
+  workers_->post([this, exchange = std::move(exchange), answer = route->answer] {
+    (this->*answer)(exchange);
+    --num_working_;
+  });
+}
+
+// --- on the way out -------------------------------------------------------------------------
+
+http::Headers Service::headers_of(const http::Request& request,
+                                  const std::string& request_id) const {
+  http::Headers headers = access_.cors_headers(request);
+  headers.push_back({"X-Request-Id", request_id});
+  return headers;
+}
+
+void Service::respond(const Exchange& exchange, http::Response response) {
+  const http::Request& request = exchange->request();
+  std::string id = request_id_of(request);
+  for (http::Header& header : headers_of(request, id))
+    response.headers.push_back(std::move(header));
+  RequestLine line = line_of(request, std::move(id));
+  line.status = response.status;
+  line.seconds = steady_now_s() - request.received_s;
+  const Route* route = nullptr;
+  for (const Route& candidate : routes())
+    if (request.path == candidate.path ||
+        (candidate.has_rest && request.path.starts_with(candidate.path)))
+      route = &candidate;
+  line.is_quiet = route && route->is_quiet && response.status < 400;
+  if (state_ != ServiceState::loading)
+    serving_.metrics->on_http(route ? route->path : "other", line.status, line.seconds);
+  log_.request(line);
+  exchange->respond(std::move(response));
+}
+
+void Service::respond(const Exchange& exchange, const ApiError& error) {
+  http::Response response = to_response(error);
+  if (!error.allow.empty()) response.headers.push_back({"Allow", error.allow});
+  respond(exchange, std::move(response));
+}
+
+void Service::respond_json(const Exchange& exchange, std::string json) {
+  respond(exchange, http::Response{.headers = {}, .body = std::move(json)});
+}
+
+// --- answers --------------------------------------------------------------------------------
+
+namespace {
+
+std::string dump(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+Json model_card(const std::string& id, const std::string& main, const Serving* serving) {
+  Json card = {{"id", id},     {"object", "model"}, {"created", 0}, {"owned_by", "octavo"},
+               {"root", main}, {"parent", nullptr}};
+  if (!serving) return card;
+  card["max_model_len"] = serving->loaded.max_model_len;
+  card["meta"] = {{"n_ctx_train", serving->loaded.config.context_length},
+                  {"n_vocab", serving->limits.vocab_size},
+                  {"n_embd", serving->loaded.config.hidden_size}};
+  return card;
+}
+
+}  // namespace
+
+void Service::get_home(const Exchange& exchange) {
+  respond(
+      exchange,
+      http::Response{
+          .content_type = "text/html; charset=utf-8",
+          .headers = {{"Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'"}},
+          .body = home_page(options_.served_model_names, exchange->request(), access_.has_keys())});
+}
+
+// Alive: the engine's thread shows that it runs, or the model is still being loaded (503, as
+// nothing can be asked yet).
+void Service::get_health(const Exchange& exchange) {
+  if (state_ == ServiceState::loading)
+    return respond(
+        exchange,
+        http::Response{.status = 503,
+                       .headers = {{"Retry-After", "1"}},
+                       .body = dump({{"status", "loading"}, {"progress", progress_.load()}})});
+  if (const std::string ailing = ailment(); !ailing.empty())
+    return respond(exchange,
+                   http::Response{.status = 503,
+                                  .headers = {},
+                                  .body = dump({{"status", "stalled"}, {"reason", ailing}})});
+  respond_json(exchange, dump({{"status", "ok"}}));
+}
+
+void Service::get_ready(const Exchange& exchange) {
+  if (state_ == ServiceState::draining)
+    return respond(
+        exchange,
+        http::Response{.status = 503, .headers = {}, .body = dump({{"status", "draining"}})});
+  get_health(exchange);
+}
+
+void Service::get_version(const Exchange& exchange) {
+  respond_json(exchange,
+               dump({{"version", std::string(version())}, {"commit", std::string(commit())}}));
+}
+
+void Service::get_models(const Exchange& exchange) {
+  Json list = Json::array();
+  const Serving* serving = state_ == ServiceState::loading ? nullptr : &serving_;
+  for (const std::string& name : options_.served_model_names)
+    list.push_back(model_card(name, options_.served_model_names.front(), serving));
+  respond_json(exchange, dump({{"object", "list"}, {"data", list}}));
+}
+
+void Service::get_model(const Exchange& exchange) {
+  std::string id = exchange->request().path.substr(std::string_view("/v1/models/").size());
+  if (const auto error = check_model(id)) return respond(exchange, *error);
+  const Serving* serving = state_ == ServiceState::loading ? nullptr : &serving_;
+  respond_json(exchange, dump(model_card(id, options_.served_model_names.front(), serving)));
+}
+
+void Service::get_tokenizer_info(const Exchange& exchange) {
+  respond_json(exchange,
+               tokenizer_info_answer(*serving_.loaded.tokenizer, serving_.limits.max_model_len,
+                                     serving_.chat_template));
+}
+
+void Service::get_metrics(const Exchange& exchange) {
+  if (state_ == ServiceState::loading) return respond(exchange, not_ready());
+  const Engine& engine = *serving_.loaded.engine;
+  // What ended without a step is seen by the next scrape.
+  serving_.loaded.engine->post(
+      [this](EngineCore& core) { serving_.metrics->on_state(core.scheduler()); });
+  respond(exchange,
+          http::Response{.content_type = "text/plain; version=0.0.4; charset=utf-8",
+                         .headers = {},
+                         .body = serving_.metrics->text(
+                             {.heartbeat_age_s = engine.heartbeat().age_s(),
+                              .num_connections = num_connections_ ? num_connections_() : 0,
+                              .num_open_requests = engine.num_unfinished(),
+                              .max_queue_len = serving_.options.max_queue_len})});
+}
+
+void Service::get_load(const Exchange& exchange) {
+  if (state_ == ServiceState::loading) return respond(exchange, not_ready());
+  const AdmissionGate& gate = *serving_.gate;
+  respond_json(exchange, dump({{"server_load", gate.num_open()},
+                               {"waiting", gate.num_waiting()},
+                               {"expected_wait_s", gate.expected_wait_s(0, steady_now_s())}}));
+}
+
+void Service::get_requests(const Exchange& exchange) {
+  std::map<int64_t, std::string> names;
+  for (const auto& session : live_sessions())
+    for (const RequestId id : session->engine_ids()) names[raw(id)] = session->request_id();
+  serving_.loaded.engine->post([this, exchange, names = std::move(names)](EngineCore& core) {
+    Json list = Json::array();
+    for (const LiveRequest& live : core.live_requests()) {
+      const auto name = names.find(raw(live.id));
+      list.push_back({{"request_id", name == names.end() ? "" : name->second},
+                      {"state", live.num_running == 0             ? "waiting"
+                                : live.num_generation_tokens == 0 ? "prefill"
+                                                                  : "running"},
+                      {"prompt_tokens", live.num_prompt_tokens},
+                      {"cached_tokens", live.num_cached_tokens},
+                      {"completion_tokens", live.num_generation_tokens},
+                      {"blocks", live.num_blocks},
+                      {"preemptions", live.num_preemptions},
+                      {"age_s", live.age_s}});
+    }
+    respond_json(exchange, dump({{"object", "list"}, {"data", list}}));
+  });
+}
+
+}  // namespace octavo

@@ -1,0 +1,294 @@
+#include "server/service.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <ctime>
+#include <utility>
+
+#include "llm/chat_prompt.h"
+#include "server/api_answer.h"
+#include "server/api_tokenize.h"
+#include "server/clock.h"
+#include "server/service_parts.h"
+
+namespace octavo {
+namespace {
+
+// An engine that has been stuck this many times the limit does not come back.
+constexpr double kHopeless = 3;
+
+ApiError shutting_down() {
+  return {.status = 503,
+          .message = "the server is being shut down; try again later",
+          .type = "service_unavailable",
+          .code = "shutting_down",
+          .retry_after_s = 5};
+}
+
+// Labels that tell dashboards how the cache is set up, with vLLM's names.
+std::vector<std::pair<std::string, std::string>> cache_config(const EngineOptions& options,
+                                                              int num_blocks) {
+  return {{"block_size", std::to_string(options.block_size)},
+          {"num_gpu_blocks", std::to_string(num_blocks)},
+          {"cache_dtype", options.kv_cache_dtype},
+          {"enable_prefix_caching", options.enable_prefix_caching ? "True" : "False"},
+          {"gpu_memory_utilization", fmt::format("{}", options.gpu_memory_utilization)}};
+}
+
+}  // namespace
+
+Service::Service(ServeOptions options, Log& log)
+    : options_(std::move(options)),
+      log_(log),
+      access_(options_.access, options_.http.uds.empty() ? options_.http.host : ""),
+      workers_(std::make_unique<Workers>(options_.num_workers)) {}
+
+Service::~Service() { close(); }
+
+// --- life -----------------------------------------------------------------------------------
+
+void Service::set_ready(LoadedEngine loaded, EngineOptions options, std::string chat_template) {
+  Serving& s = serving_;
+  s.options = std::move(options);
+  s.loaded = std::move(loaded);
+  s.chat_template = std::move(chat_template);
+  int num_blocks = 0;
+  s.loaded.engine->inspect(
+      [&](EngineCore& core) { num_blocks = core.scheduler().pool().num_blocks(); });
+  s.metrics =
+      std::make_unique<Metrics>(MetricsOptions{.model_name = options_.served_model_names.front(),
+                                               .max_model_len = s.loaded.max_model_len,
+                                               .cache_config = cache_config(s.options, num_blocks),
+                                               .bytes_per_block = s.loaded.bytes_per_block,
+                                               .isa = std::string(s.loaded.isa)});
+  s.loaded.engine->inspect([&](EngineCore& core) { s.metrics->on_state(core.scheduler()); });
+  s.gate = std::make_unique<AdmissionGate>(
+      GateOptions{.max_queue_len = s.options.max_queue_len,
+                  .max_queue_wait_s = options_.max_queue_wait_s,
+                  .max_num_seqs = s.options.max_num_seqs,
+                  .max_num_batched_tokens = s.options.max_num_batched_tokens});
+  s.limits = {.vocab_size = static_cast<int>(s.loaded.tokenizer->vocab_size()),
+              .max_model_len = s.loaded.max_model_len,
+              .max_logprobs = options_.max_logprobs,
+              .defaults = options_.default_params,
+              .has_priorities = s.options.scheduling_policy == SchedulingPolicy::priority,
+              .trust_request_chat_template = options_.trust_request_chat_template};
+  s.context = std::make_unique<SessionContext>(
+      SessionContext{.engine = *s.loaded.engine,
+                     .metrics = *s.metrics,
+                     .gate = *s.gate,
+                     .workers = *workers_,
+                     .log = log_,
+                     .max_queue_wait_s = options_.max_queue_wait_s,
+                     .sse_keep_alive_interval_s = options_.sse_keep_alive_interval_s});
+  state_ = ServiceState::ready;
+}
+
+void Service::on_step(const StepReport& report) {
+  if (state_ == ServiceState::loading) return;
+  serving_.metrics->on_step(report);
+  serving_.gate->on_step(report);
+}
+
+void Service::begin_drain() {
+  if (state_ == ServiceState::ready) state_ = ServiceState::draining;
+}
+
+bool Service::is_idle() const {
+  const std::lock_guard lock(mutex_);
+  return sessions_.empty() && num_working_ == 0;
+}
+
+std::vector<std::shared_ptr<Session>> Service::live_sessions() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<std::shared_ptr<Session>> live;
+  for (const auto& [id, weak] : sessions_)
+    if (auto session = weak.lock()) live.push_back(std::move(session));
+  return live;
+}
+
+void Service::cut_all() {
+  for (const auto& session : live_sessions()) session->fail(shutting_down());
+}
+
+void Service::close() {
+  workers_.reset();
+  serving_.loaded.engine.reset();
+}
+
+// --- the watchdog ---------------------------------------------------------------------------
+
+std::string Service::ailment() const {
+  if (state_ == ServiceState::loading) return "";
+  const Engine& engine = *serving_.loaded.engine;
+  const Heartbeat& heartbeat = engine.heartbeat();
+  if (heartbeat.age_s() <= options_.stall_timeout_s) return "";
+  return fmt::format("the engine is stuck: {}, {} requests wait", heartbeat.describe(),
+                     engine.num_unfinished());
+}
+
+bool Service::tick() {
+  if (state_ == ServiceState::loading) return true;
+  const double now = steady_now_s();
+  for (const auto& session : live_sessions()) session->tick(now);
+  const std::string ailing = ailment();
+  if (ailing.empty()) {
+    if (std::exchange(told_stall_, false)) log_.say(LogLevel::warning, "the engine goes on");
+    return true;
+  }
+  if (!std::exchange(told_stall_, true)) {
+    log_.say(LogLevel::error, ailing);
+    for (const auto& session : live_sessions())
+      session->fail(
+          {.status = 503, .message = ailing, .type = "server_error", .code = "engine_stalled"});
+  }
+  return serving_.loaded.engine->heartbeat().age_s() <= kHopeless * options_.stall_timeout_s;
+}
+
+// --- requests -------------------------------------------------------------------------------
+
+ApiError Service::not_ready() const {
+  if (state_ == ServiceState::draining) return shutting_down();
+  return {.status = 503,
+          .message = fmt::format("the model is being loaded ({:.0f} %); try again in a moment",
+                                 100 * progress_.load()),
+          .type = "service_unavailable",
+          .code = "model_loading",
+          .retry_after_s = 1};
+}
+
+std::optional<ApiError> Service::check_model(std::string& model) const {
+  const auto& names = options_.served_model_names;
+  if (model.empty()) model = names.front();
+  if (std::find(names.begin(), names.end(), model) != names.end()) return std::nullopt;
+  return ApiError{.status = 404,
+                  .message = fmt::format("there is no model '{}'; served here: {}", model,
+                                         fmt::join(names, ", ")),
+                  .param = "model",
+                  .code = "model_not_found"};
+}
+
+// Truncation is asked for, never done in silence.
+ApiResult<Request> Service::finish_prompt(GenerationRequest& request,
+                                          std::vector<TokenId> ids) const {
+  if (const auto keep = request.truncate_prompt_tokens) {
+    const auto most = static_cast<size_t>(*keep < 0 ? serving_.limits.max_model_len : *keep);
+    if (ids.size() > most) ids.erase(ids.begin(), ids.end() - static_cast<long>(most));
+  }
+  return Request{.prompt_token_ids = std::move(ids),
+                 .params = request.params,
+                 .priority = request.priority,
+                 .cache_salt = request.cache_salt};
+}
+
+ApiResult<std::vector<Request>> Service::prompts_of(CompletionRequest& request) const {
+  std::vector<Request> prompts;
+  for (PromptInput& input : request.prompts) {
+    std::vector<TokenId> ids;
+    if (auto* text = std::get_if<std::string>(&input)) {
+      auto encoded = serving_.loaded.tokenizer->encode(
+          *text, {.parse_special = false, .add_special = request.add_special_tokens});
+      if (!encoded) return tl::make_unexpected(param_error(encoded.error(), "prompt"));
+      ids = std::move(*encoded);
+    } else {
+      ids = std::move(std::get<std::vector<TokenId>>(input));
+    }
+    auto prompt = finish_prompt(request, std::move(ids));
+    if (!prompt) return tl::make_unexpected(prompt.error());
+    prompts.push_back(std::move(*prompt));
+  }
+  return prompts;
+}
+
+ApiResult<Request> Service::prompt_of(ChatRequest& request) const {
+  TemplateExtras extras{.kwargs = std::move(request.chat_template_kwargs)};
+  std::optional<ChatTemplate> own;
+  if (request.chat_template) {
+    auto parsed = ChatTemplate::parse(*request.chat_template);
+    if (!parsed) return tl::make_unexpected(param_error(parsed.error(), "chat_template"));
+    own = std::move(*parsed);
+    extras.chat_template = &*own;
+  }
+  auto rendered = render_chat(serving_.loaded, request.messages, request.chat, extras);
+  if (!rendered) return tl::make_unexpected(param_error(rendered.error(), "messages"));
+  return finish_prompt(request, std::move(rendered->ids));
+}
+
+template <class ApiRequest>
+void Service::start(const Exchange& exchange, ApiRequest& request, std::vector<Request> prompts,
+                    std::string_view id_prefix) {
+  if (options_.seed && !request.params.seed)
+    for (Request& prompt : prompts) prompt.params.seed = options_.seed;
+  const std::string request_id = request_id_of(exchange->request());
+  AnswerHead head{.id = fmt::format("{}-{}", id_prefix, request_id),
+                  .created = std::time(nullptr),
+                  .model = request.model};
+  SessionRequest session{.prompts = std::move(prompts),
+                         .writer = make_answer_writer(request, *serving_.loaded.tokenizer, head),
+                         .headers = headers_of(exchange->request(), request_id),
+                         .stream = request.stream,
+                         .include_usage = request.include_usage,
+                         .continuous_usage_stats = request.continuous_usage_stats,
+                         .line = line_of(exchange->request(), request_id)};
+  if (options_.log_prompts) session.line.prompt = exchange->request().body;
+  int64_t id = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    id = next_session_++;
+    sessions_.emplace(id, std::weak_ptr<Session>());
+  }
+  const auto started = Session::start(*serving_.context, exchange, std::move(session), [this, id] {
+    const std::lock_guard lock(mutex_);
+    sessions_.erase(id);
+  });
+  const std::lock_guard lock(mutex_);
+  // It may have ended already.
+  if (const auto found = sessions_.find(id); found != sessions_.end()) found->second = started;
+}
+
+void Service::post_completions(const Exchange& exchange) {
+  auto request = parse_completion_request(exchange->request().body, serving_.limits);
+  if (!request) return respond(exchange, request.error());
+  if (const auto error = check_model(request->model)) return respond(exchange, *error);
+  auto prompts = prompts_of(*request);
+  if (!prompts) return respond(exchange, prompts.error());
+  start(exchange, *request, std::move(*prompts), "cmpl");
+}
+
+void Service::post_chat(const Exchange& exchange) {
+  auto request = parse_chat_request(exchange->request().body, serving_.limits);
+  if (!request) return respond(exchange, request.error());
+  if (const auto error = check_model(request->model)) return respond(exchange, *error);
+  auto prompt = prompt_of(*request);
+  if (!prompt) return respond(exchange, prompt.error());
+  std::vector<Request> prompts;
+  prompts.push_back(std::move(*prompt));
+  start(exchange, *request, std::move(prompts), "chatcmpl");
+}
+
+void Service::post_tokenize(const Exchange& exchange) {
+  auto request = parse_tokenize_request(exchange->request().body, serving_.limits);
+  if (!request) return respond(exchange, request.error());
+  const Tokenizer& tokenizer = *serving_.loaded.tokenizer;
+  std::vector<TokenId> ids;
+  if (request->messages) {
+    const auto rendered = render_chat(serving_.loaded, *request->messages, request->chat);
+    if (!rendered) return respond(exchange, param_error(rendered.error(), "messages"));
+    ids = rendered->ids;
+  } else {
+    auto encoded = tokenize_text(*request, tokenizer);
+    if (!encoded) return respond(exchange, encoded.error());
+    ids = std::move(*encoded);
+  }
+  respond_json(exchange, tokenize_answer(*request, ids, tokenizer, serving_.limits.max_model_len));
+}
+
+void Service::post_detokenize(const Exchange& exchange) {
+  const auto request = parse_detokenize_request(exchange->request().body, serving_.limits);
+  if (!request) return respond(exchange, request.error());
+  respond_json(exchange, detokenize_answer(*request, *serving_.loaded.tokenizer));
+}
+
+}  // namespace octavo

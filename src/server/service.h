@@ -1,0 +1,125 @@
+// What is served: the model and its state, and who answers which route.
+//
+// Life: loading (503) -> ready -> draining (503 for what is new) -> gone. A service outlives the
+// HTTP server that calls it, or the server is destroyed first.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/load.h"
+#include "http/exchange.h"
+#include "server/access.h"
+#include "server/admission_gate.h"
+#include "server/api_request.h"
+#include "server/metrics.h"
+#include "server/request_log.h"
+#include "server/serve_options.h"
+#include "server/session.h"
+#include "server/workers.h"
+
+namespace octavo {
+
+// The model and what belongs to it.
+struct Serving {
+  std::unique_ptr<Metrics> metrics;
+  std::unique_ptr<AdmissionGate> gate;
+  std::string chat_template;  // its source; empty: none
+  LoadedEngine loaded;
+  ApiLimits limits;
+  EngineOptions options;
+  std::unique_ptr<SessionContext> context;
+};
+
+enum class ServiceState : uint8_t { loading, ready, draining };
+
+class Service {
+ public:
+  Service(ServeOptions options, Log& log);
+  ~Service();
+
+  // For http::ServerOptions.
+  void handle(std::shared_ptr<http::Exchange> exchange);
+  std::optional<http::Response> check_head(const http::Request& head) const;
+  static http::Response fault(int status, const std::string& why);
+
+  // Engine callbacks: to be EngineOptions::on_step of the engine given to set_ready().
+  void on_step(const StepReport& report);
+  void set_progress(double done) { progress_ = done; }
+  void set_ready(LoadedEngine loaded, EngineOptions options, std::string chat_template);
+
+  void begin_drain();
+  bool is_idle() const;  // no request is on its way
+  void cut_all();        // the rest gets an error
+  // No request will come any more: ends the engine.
+  void close();
+
+  // Twenty times a second: what sessions do with time, and the watchdog. False: the engine has been
+  // stuck for so long that only a restart helps.
+  bool tick();
+
+  // Why the engine is not well; empty: it is.
+  std::string ailment() const;
+  void set_num_connections(std::function<int()> count) { num_connections_ = std::move(count); }
+
+ private:
+  struct Route;
+  using Exchange = std::shared_ptr<http::Exchange>;
+
+  static const std::vector<Route>& routes();
+  std::optional<ApiError> check(const http::Request& request, const Route*& route) const;
+  ApiError not_ready() const;
+  std::vector<std::shared_ptr<Session>> live_sessions() const;
+
+  void get_home(const Exchange& exchange);
+  void get_health(const Exchange& exchange);
+  void get_ready(const Exchange& exchange);
+  void get_version(const Exchange& exchange);
+  void get_models(const Exchange& exchange);
+  void get_model(const Exchange& exchange);
+  void get_tokenizer_info(const Exchange& exchange);
+  void get_metrics(const Exchange& exchange);
+  void get_load(const Exchange& exchange);
+  void get_requests(const Exchange& exchange);
+  void get_openapi(const Exchange& exchange);
+  void post_tokenize(const Exchange& exchange);
+  void post_detokenize(const Exchange& exchange);
+  void post_completions(const Exchange& exchange);
+  void post_chat(const Exchange& exchange);
+
+  ApiResult<std::vector<Request>> prompts_of(CompletionRequest& request) const;
+  ApiResult<Request> prompt_of(ChatRequest& request) const;
+  ApiResult<Request> finish_prompt(GenerationRequest& request, std::vector<TokenId> ids) const;
+  std::optional<ApiError> check_model(std::string& model) const;
+  template <class ApiRequest>
+  void start(const Exchange& exchange, ApiRequest& request, std::vector<Request> prompts,
+             std::string_view id_prefix);
+
+  void respond(const Exchange& exchange, http::Response response);
+  void respond(const Exchange& exchange, const ApiError& error);
+  void respond_json(const Exchange& exchange, std::string json);
+  http::Headers headers_of(const http::Request& request, const std::string& request_id) const;
+
+  ServeOptions options_;
+  Log& log_;
+  Access access_;
+  std::atomic<double> progress_{0};
+  std::atomic<ServiceState> state_{ServiceState::loading};
+  Serving serving_;  // set once, before state_ is ready
+  std::unique_ptr<Workers> workers_;
+  std::function<int()> num_connections_;
+  std::atomic<int> num_working_{0};  // requests with the workers
+  bool told_stall_ = false;
+
+  mutable std::mutex mutex_;  // of what follows
+  std::map<int64_t, std::weak_ptr<Session>> sessions_;
+  int64_t next_session_ = 0;
+};
+
+}  // namespace octavo
