@@ -15,6 +15,7 @@ Result<void> run_tokenize(const Invocation& invocation, Terminal& terminal);
 Result<void> run_inspect(const Invocation& invocation, Terminal& terminal);
 Result<void> run_estimate(const Invocation& invocation, Terminal& terminal);
 Result<void> run_perplexity(const Invocation& invocation, Terminal& terminal);
+Result<void> run_serve(const Invocation& invocation, Terminal& terminal);
 Result<void> run_bench_compare(const Invocation& invocation, Terminal& terminal);
 Result<void> run_bench_throughput(const Invocation& invocation, Terminal& terminal);
 Result<void> run_bench_latency(const Invocation& invocation, Terminal& terminal);

@@ -70,7 +70,8 @@ Result<std::vector<TokenId>> encode_text(const Tokenizer& tokenizer, std::string
 Result<LoadedEngine> load_with_progress(EngineOptions options, Terminal& terminal,
                                         Result<LoadedEngine> (*load)(const EngineOptions&)) {
   OCTAVO_TRY(options.model, find_model(options.model, terminal));
-  options.on_progress = [&](double done) {
+  options.on_progress = [&, told = options.on_progress](double done) {
+    if (told) told(done);
     terminal.progress(fmt::format("Loading {:.0f} %", 100 * done));
   };
   auto engine = load(options);

@@ -121,6 +121,13 @@ constexpr std::array kCommands = {
         "measured in the same run, on the same threads: reading memory, multiplying 8-bit numbers "
         "and floats. Combinations that do not fit the model's context or the memory are left out, "
         "and named."},
+    CommandSpec{Command::serve, "serve", kModelOnly, "Serves a model to clients of OpenAI's API.",
+                "Listens at once and answers 503 until the model is loaded. GET / says how to call "
+                "it, /openapi.json describes it, /metrics is for Prometheus. Ctrl-C or SIGTERM "
+                "ends it: what is on its way is finished, for --shutdown-timeout seconds, and new "
+                "requests are refused; a second time ends it at once.\n\n"
+                "Requests of all clients are computed together, and no answer depends on that. "
+                "Flags that take several words need MODEL before them."},
     CommandSpec{Command::bench_serve, "bench serve", kServePositionals,
                 "Measures a running server under load, whichever has OpenAI's API.",
                 "Streams answers to many requests at once and notes when each token came. "
@@ -165,8 +172,9 @@ constexpr uint32_t G = bit(Command::generate), C = bit(Command::chat), T = bit(C
                    I = bit(Command::inspect), E = bit(Command::estimate),
                    P = bit(Command::perplexity), K = bit(Command::bench_compare),
                    L = bit(Command::bench_latency), U = bit(Command::bench_throughput),
-                   S = bit(Command::simulate), V = bit(Command::bench_serve),
-                   D = bit(Command::bench_diff), B = K | L | U | S, M = K | U | S;
+                   S = bit(Command::simulate), X = bit(Command::serve),
+                   V = bit(Command::bench_serve), D = bit(Command::bench_diff), B = K | L | U | S,
+                   M = K | U | S;
 
 constexpr double kMaxInt = std::numeric_limits<int32_t>::max();
 constexpr double kMaxBytes = 1e15;
@@ -182,6 +190,8 @@ constexpr std::array<std::string_view, 4> kPolicies = {"fcfs", "priority", "shor
 constexpr std::array<std::string_view, 2> kEndpoints = {"/v1/completions", "/v1/chat/completions"};
 constexpr std::array<std::string_view, 6> kDataSets = {"random", "shared-prefix", "multi-turn",
                                                        "mixed",  "jsonl",         "trace"};
+constexpr std::array<std::string_view, 5> kLogLevels = {"debug", "info", "warning", "error", "off"};
+constexpr std::array<std::string_view, 2> kLogFormats = {"text", "json"};
 constexpr std::array<std::string_view, 2> kPromptFormats = {"words", "token-ids"};
 constexpr std::array<std::string_view, 2> kModes = {"continuous", "static"};
 constexpr std::array<std::string_view, 2> kLayouts = {"paged", "contiguous"};
@@ -226,8 +236,9 @@ constexpr OptionSpec real(std::string_view name, double lowest, double highest,
 }
 
 constexpr OptionSpec text(std::string_view name, std::string_view metavar, std::string_view help,
-                          uint32_t commands, std::string_view group) {
-  OptionSpec spec{name, OptionKind::text, metavar, "", help};
+                          uint32_t commands, std::string_view group,
+                          std::string_view default_text = "") {
+  OptionSpec spec{name, OptionKind::text, metavar, default_text, help};
   spec.commands = commands;
   spec.group = group;
   return spec;
@@ -363,71 +374,72 @@ constexpr std::array kOptions = {
     choice("dtype", kDTypes, "TYPE", "auto",
            "type of computation; auto: int8 activations for quantised weights; float32: exact and "
            "slower",
-           G | C | P | B, kEngine),
+           G | X | C | P | B, kEngine),
     choice("kv_cache_dtype", kKvDTypes, "TYPE", "auto",
-           "auto: float32 with --dtype float32, else float16", G | C | E | P | B, kEngine),
+           "auto: float32 with --dtype float32, else float16", G | X | C | E | P | B, kEngine),
     choice("kv_cache", kOnOff, "on|off", "on", "off computes the whole sequence again at each step",
            G | C, kEngine),
     integer("threads", 0, 1024, "0", "at most the cores this process may use; 0: all of them",
-            G | C | P | B, kEngine),
-    flag("enforce_eager", "plan every step anew instead of reusing recorded ones", G | C | P | B,
-         kEngine),
+            G | X | C | P | B, kEngine),
+    flag("enforce_eager", "plan every step anew instead of reusing recorded ones",
+         G | X | C | P | B, kEngine),
     of_kind(choice("block_size", kBlockSizeChoices, "N", "32",
-                   "tokens of one block of the KV cache", G | C | E | P | B, kEngine),
+                   "tokens of one block of the KV cache", G | X | C | E | P | B, kEngine),
             OptionKind::integer),
     integer("max_num_batched_tokens", 1, 65536, "512",
-            "tokens of one forward; a longer prompt is cut into chunks", G | C | E | P | B,
+            "tokens of one forward; a longer prompt is cut into chunks", G | X | C | E | P | B,
             kEngine),
     flag("pack_cache",
          "neither use nor write files of repacked weights, which make the next start faster; they "
          "lie in octavo/packs of the cache folder, 32 GiB of them at most",
-         G | C | P | B, kEngine, "on"),
+         G | X | C | P | B, kEngine, "on"),
 
     or_word(integer("max_model_len", 0, kMaxInt, "auto",
                     "tokens of a prompt and its answer at most; auto: the model's context, or as "
                     "much of it as fits",
-                    G | C | M, kMemory),
+                    G | X | C | M, kMemory),
             "auto"),
     above_lowest(real("gpu_memory_utilization", 0, 1, "0.9",
                       "share of the device's memory to use, on a CPU of the memory that is "
                       "available",
-                      G | C | E | M, kMemory)),
+                      G | X | C | E | M, kMemory)),
     or_word(integer("kv_cache_memory_bytes", 0, kMaxBytes, "auto",
                     "size of the KV cache; auto: what is left of that share, or all that can be "
                     "used",
-                    G | C | M, kMemory),
+                    G | X | C | M, kMemory),
             "auto"),
     flag("enable_prefix_caching",
-         "do not keep K and V for later prompts that begin with the same tokens", G | C | M,
+         "do not keep K and V for later prompts that begin with the same tokens", G | X | C | M,
          kMemory, "on"),
     flag("shared_prefix_attention",
          "let each sequence read for itself the blocks that several share, for comparison",
-         G | C | M, kMemory, "on"),
+         G | X | C | M, kMemory, "on"),
     choice("prefix_cache_policy", kEvictions, "TYPE", "lru",
-           "what of it goes first: the least recently or the least often used", G | C | M, kMemory),
+           "what of it goes first: the least recently or the least often used", G | X | C | M,
+           kMemory),
     choice("kv_layout", kLayouts, "TYPE", "paged",
            "contiguous: each sequence holds --max-model-len tokens in one piece, for comparison",
-           G | M, kMemory),
+           G | X | M, kMemory),
 
     shown_default(integer("max_num_seqs", 1, 65536, "",
                           "sequences that run at once; no more than --max-num-batched-tokens",
-                          G | M, kScheduling),
+                          G | X | M, kScheduling),
                   "64; for one prompt, its --n"),
     integer("long_prefill_token_threshold", 0, kMaxInt, "0",
-            "tokens of one prompt in a step at most; 0: no limit", G | M, kScheduling),
+            "tokens of one prompt in a step at most; 0: no limit", G | X | M, kScheduling),
     choice("scheduling_policy", kPolicies, "TYPE", "fcfs",
-           "who is next; priority: the lower number", G | M, kScheduling),
+           "who is next; priority: the lower number", G | X | M, kScheduling),
     choice("scheduling_mode", kModes, "TYPE", "continuous",
            "static: a batch runs to the end of its longest answer before the next begins, for "
            "comparison",
-           G | M, kScheduling),
+           G | X | M, kScheduling),
     real("max_waiting_s", 0, kMaxDouble, "30",
-         "seconds after which a request goes first, whatever the policy", G | M, kScheduling),
+         "seconds after which a request goes first, whatever the policy", G | X | M, kScheduling),
     real("max_inter_token_ms", 0, kMaxDouble, "0",
          "prompts are cut so that running answers are predicted to wait no longer for a token; 0: "
          "no limit",
-         G | M, kScheduling),
-    integer("max_queue_len", 1, kMaxInt, "16384", "requests that wait or run at most", G,
+         G | X | M, kScheduling),
+    integer("max_queue_len", 1, kMaxInt, "16384", "requests that wait or run at most", G | X,
             kScheduling),
 
     shown_default(integer("seq_len", 1, 1e12, "", "tokens of each sequence", E, kMeasure),
@@ -478,6 +490,66 @@ constexpr std::array kOptions = {
                   "the model's, else what --max-num-seqs of the longest need"),
     no_variable(flag("compare_policies", "one run for each scheduling policy", S, kMeasure)),
     no_variable(text("run", "NAME", "compare only the runs of this name", D, kMeasure)),
+
+    words(
+        shown_default(text("served_model_name", "NAME...",
+                           "names of the model for clients; the first is its main one", X, kServer),
+                      "MODEL")),
+    text("host", "HOST", "address or name to listen on; 0.0.0.0: all of this machine's", X, kServer,
+         "127.0.0.1"),
+    integer("port", 0, 65535, "8000", "port to listen on; 0: any free one", X, kServer),
+    text("uds", "PATH", "listen on a Unix socket instead", X, kServer),
+    text("ssl_certfile", "FILE", "certificate chain (PEM): serve https", X, kServer),
+    text("ssl_keyfile", "FILE", "its private key", X, kServer),
+    words(
+        shown_default(text("api_key", "KEY...",
+                           "keys of which every route but /health and /ready asks one", X, kServer),
+                      "none")),
+    text("api_key_file", "FILE", "more of them, one a line", X, kServer),
+    words(shown_default(text("admin_api_key", "KEY...", "keys that open /v1/requests", X, kServer),
+                        "none")),
+    flag("metrics_public", "let everybody read /metrics", X, kServer),
+    words(text("allowed_hosts", "NAME...", "names of this server that clients may use; *: any", X,
+               kServer)),
+    words(shown_default(text("allowed_origins", "ORIGIN...",
+                             "web pages that may call the server; *: any", X, kServer),
+                        "none")),
+    words(shown_default(text("allowed_methods", "METHOD...", "what they may do", X, kServer),
+                        "GET POST OPTIONS")),
+    words(
+        shown_default(text("allowed_headers", "HEADER...", "what they may send", X, kServer), "*")),
+    flag("allow_credentials", "let them send credentials", X, kServer),
+    text("chat_template", "FILE", "a chat template, or a file of one, in place of the model's", X,
+         kServer),
+    flag("trust_request_chat_template", "let requests bring a chat_template of their own", X,
+         kServer),
+    text("generation_config", "auto|none|FILE",
+         "defaults of requests: the model's, none, or those of a generation_config.json", X,
+         kServer, "auto"),
+    shown_default(of_kind(integer("seed", 0, 0, "", "seed of requests that name none", X, kServer),
+                          OptionKind::seed),
+                  "a fresh one each, which the answer reports"),
+    integer("max_logprobs", -1, kMaxInt, "20", "logprobs that a request may ask for; -1: any", X,
+            kServer),
+    real("max_queue_wait", 0, 1e6, "0",
+         "seconds: a request that would wait longer is refused with 429; 0: no limit", X, kServer),
+    real("shutdown_timeout", 0, 1e6, "30",
+         "seconds that answers on their way may take when the server is asked to stop", X, kServer),
+    above_lowest(real("stall_timeout", 0, 1e6, "60",
+                      "seconds without a sign of the engine's thread until /health says so; after "
+                      "three times that the program ends with 1",
+                      X, kServer)),
+    real("sse_keep_alive_interval", 0, 3600, "15",
+         "seconds between comments in a stream that has nothing to say; 0: none", X, kServer),
+    integer("max_body_bytes", 1024, kMaxInt, "33554432", "size of a request at most", X, kServer),
+    integer("max_connections", 1, 1 << 20, "16384", "clients that are connected at once", X,
+            kServer),
+    integer("io_threads", 1, 64, "1", "threads that talk to clients", X, kServer),
+    integer("tensor_parallel_size", 1, 1024, "1", "only 1 so far", X, kServer),
+    choice("log_level", kLogLevels, "LEVEL", "info", "what is logged: debug tells of probes too", X,
+           kServer),
+    choice("log_format", kLogFormats, "TYPE", "text", "of the lines on standard error", X, kServer),
+    flag("log_prompts", "write the bodies of requests into the log", X, kServer),
 
     no_variable(shown_default(text("model", "ID", "its id for the server", V, kServer),
                               "the first that the server lists")),
@@ -556,7 +628,7 @@ constexpr std::array kOptions = {
     text("config", "FILE",
          "settings in TOML, named as the flags are, with _ or -: top_p = 0.9; flags and the "
          "environment win",
-         G | C | P | B, kSettings),
+         G | X | C | P | B, kSettings),
 };
 
 }  // namespace

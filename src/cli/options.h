@@ -18,6 +18,7 @@ enum class Command : uint8_t {
   estimate,
   perplexity,
   bench_compare,
+  serve,
   bench_latency,
   bench_serve,
   bench_diff,

@@ -21,6 +21,8 @@ Result<void> dispatch(const Invocation& invocation, Terminal& terminal) {
       return run_estimate(invocation, terminal);
     case Command::perplexity:
       return run_perplexity(invocation, terminal);
+    case Command::serve:
+      return run_serve(invocation, terminal);
     case Command::bench_compare:
       return run_bench_compare(invocation, terminal);
     case Command::bench_serve:

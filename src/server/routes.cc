@@ -216,6 +216,7 @@ void Service::respond(const Exchange& exchange, http::Response response) {
 void Service::respond(const Exchange& exchange, const ApiError& error) {
   http::Response response = to_response(error);
   if (!error.allow.empty()) response.headers.push_back({"Allow", error.allow});
+  if (state_ == ServiceState::draining) response.close = true;
   respond(exchange, std::move(response));
 }
 
@@ -349,6 +350,10 @@ void Service::get_requests(const Exchange& exchange) {
     }
     respond_json(exchange, dump({{"object", "list"}, {"data", list}}));
   });
+}
+
+void Service::get_openapi(const Exchange& exchange) {
+  respond_json(exchange, "{}");
 }
 
 }  // namespace octavo

@@ -49,7 +49,8 @@ Service::~Service() { close(); }
 
 // --- life -----------------------------------------------------------------------------------
 
-void Service::set_ready(LoadedEngine loaded, EngineOptions options, std::string chat_template) {
+const LoadedEngine& Service::set_ready(LoadedEngine loaded, EngineOptions options,
+                                       std::string chat_template) {
   Serving& s = serving_;
   s.options = std::move(options);
   s.loaded = std::move(loaded);
@@ -84,6 +85,7 @@ void Service::set_ready(LoadedEngine loaded, EngineOptions options, std::string 
                      .max_queue_wait_s = options_.max_queue_wait_s,
                      .sse_keep_alive_interval_s = options_.sse_keep_alive_interval_s});
   state_ = ServiceState::ready;
+  return s.loaded;
 }
 
 void Service::on_step(const StepReport& report) {

@@ -52,7 +52,8 @@ class Service {
   // Engine callbacks: to be EngineOptions::on_step of the engine given to set_ready().
   void on_step(const StepReport& report);
   void set_progress(double done) { progress_ = done; }
-  void set_ready(LoadedEngine loaded, EngineOptions options, std::string chat_template);
+  const LoadedEngine& set_ready(LoadedEngine loaded, EngineOptions options,
+                                std::string chat_template);
 
   void begin_drain();
   bool is_idle() const;  // no request is on its way

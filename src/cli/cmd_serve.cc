@@ -1,0 +1,182 @@
+#include <fmt/format.h>
+
+#include <array>
+#include <chrono>
+#include <fstream>
+#include <iterator>
+
+#include "cli/commands.h"
+#include "cli/generation_config.h"
+#include "cli/model_loading.h"
+#include "cli/sampling_options.h"
+#include "cli/serve_command.h"
+#include "cli/stop_signals.h"
+#include "server/serve.h"
+
+namespace octavo::cli {
+namespace {
+
+constexpr size_t kMaxTemplateBytes = 1 << 20;
+
+std::vector<std::string> words_of(const OptionValues& options, std::string_view name) {
+  return options.all<std::string>(name);
+}
+
+Result<std::string> read_small_file(const std::string& path, size_t most) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return fail(ErrorCode::not_found, fmt::format("cannot read '{}'", path));
+  std::string text(most + 1, '\0');
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<size_t>(file.gcount()));
+  if (text.size() > most)
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("'{}' is larger than {} bytes", path, most));
+  return text;
+}
+
+Result<void> add_keys_of_file(std::vector<std::string>& keys, const std::string& path) {
+  OCTAVO_TRY(const std::string text, read_small_file(path, kMaxTemplateBytes));
+  const size_t before = keys.size();
+  for (size_t i = 0; i < text.size();) {
+    const size_t end = std::min(text.find('\n', i), text.size());
+    std::string line = text.substr(i, end - i);
+    while (!line.empty() && (line.back() == '\r' || line.back() == ' ')) line.pop_back();
+    if (!line.empty()) keys.push_back(std::move(line));
+    i = end + 1;
+  }
+  if (keys.size() == before)
+    return fail(ErrorCode::invalid_argument, fmt::format("'{}' holds no keys", path));
+  return {};
+}
+
+// A file's name, or the template itself.
+Result<std::string> read_template(const std::string& given) {
+  if (given.empty() || given.find("{{") != std::string::npos ||
+      given.find("{%") != std::string::npos)
+    return given;
+  return read_small_file(given, kMaxTemplateBytes);
+}
+
+Result<AccessOptions> read_access(const OptionValues& options) {
+  AccessOptions access{.api_keys = words_of(options, "api_key"),
+                       .admin_api_keys = words_of(options, "admin_api_key"),
+                       .metrics_public = options.flag("metrics_public"),
+                       .allowed_hosts = words_of(options, "allowed_hosts")};
+  if (options.is_given("api_key_file"))
+    OCTAVO_CHECK_OK(add_keys_of_file(access.api_keys, options.text("api_key_file")));
+  for (const auto* keys : {&access.api_keys, &access.admin_api_keys})
+    for (const std::string& key : *keys)
+      if (key.empty()) return fail(ErrorCode::invalid_argument, "an API key is empty");
+  CorsOptions& cors = access.cors;
+  cors.allowed_origins = words_of(options, "allowed_origins");
+  if (options.is_given("allowed_methods"))
+    cors.allowed_methods = words_of(options, "allowed_methods");
+  if (options.is_given("allowed_headers"))
+    cors.allowed_headers = words_of(options, "allowed_headers");
+  cors.allow_credentials = options.flag("allow_credentials");
+  return access;
+}
+
+Result<ServeOptions> read_serve_options(const Invocation& invocation) {
+  const OptionValues& options = invocation.options;
+  if (options.integer("tensor_parallel_size") > 1)
+    return fail(ErrorCode::unsupported,
+                "--tensor-parallel-size may only be 1: a model cannot be split over several "
+                "machines or devices yet");
+  ServeOptions serve;
+  serve.http.host = options.text("host");
+  serve.http.port = static_cast<uint16_t>(options.integer("port"));
+  serve.http.uds = options.text("uds");
+  serve.http.ssl_certfile = options.text("ssl_certfile");
+  serve.http.ssl_keyfile = options.text("ssl_keyfile");
+  serve.http.num_threads = options.integer("io_threads");
+  serve.http.limits.max_body_bytes = static_cast<size_t>(options.integer("max_body_bytes"));
+  serve.http.limits.max_connections = options.integer("max_connections");
+  serve.served_model_names = words_of(options, "served_model_name");
+  if (serve.served_model_names.empty()) serve.served_model_names = {invocation.positionals[0]};
+  OCTAVO_TRY(serve.access, read_access(options));
+  serve.seed = options.find<uint64_t>("seed");
+  serve.max_logprobs = options.integer("max_logprobs");
+  serve.trust_request_chat_template = options.flag("trust_request_chat_template");
+  serve.max_queue_wait_s = options.get<double>("max_queue_wait");
+  serve.shutdown_timeout_s = options.get<double>("shutdown_timeout");
+  serve.stall_timeout_s = options.get<double>("stall_timeout");
+  serve.sse_keep_alive_interval_s = options.get<double>("sse_keep_alive_interval");
+  serve.log_prompts = options.flag("log_prompts");
+  return serve;
+}
+
+LogOptions read_log(const OptionValues& options) {
+  LogOptions log;
+  const std::string level = options.text("log_level");
+  constexpr std::array<std::string_view, 5> kNames = {"debug", "info", "warning", "error", "off"};
+  for (size_t i = 0; i < kNames.size(); ++i)
+    if (level == kNames[i]) log.level = static_cast<LogLevel>(i);
+  log.format = options.text("log_format") == "json" ? LogFormat::json : LogFormat::text;
+  return log;
+}
+
+bool is_loopback(const std::string& host) {
+  return host == "localhost" || host == "::1" || host.starts_with("127.");
+}
+
+// The model's chat template is replaced by one that was given.
+Result<ServedModel> with_template(LoadedEngine loaded, const std::string& given) {
+  ServedModel model{.loaded = std::move(loaded), .chat_template = given};
+  if (given.empty()) {
+    model.chat_template = model.loaded.tokenizer->chat_template();
+    return model;
+  }
+  OCTAVO_TRY(model.loaded.chat_template, ChatTemplate::parse(given));
+  model.loaded.chat_template_error.reset();
+  return model;
+}
+
+}  // namespace
+
+Result<void> serve_model(const Invocation& invocation, const std::string& path, Terminal& terminal,
+                         const LoadModel& load) {
+  const auto start = std::chrono::steady_clock::now();
+  const OptionValues& options = invocation.options;
+  OCTAVO_CHECK_OK(check_engine_flags(options));
+  OCTAVO_TRY(ServeOptions serve_options, read_serve_options(invocation));
+  OCTAVO_TRY(const std::string chat_template, read_template(options.text("chat_template")));
+  EngineOptions engine = read_engine_options(options);
+  engine.model = path;
+  OCTAVO_TRY(serve_options.default_params,
+             generation_defaults(options.text("generation_config"), engine.model));
+  if (!is_loopback(serve_options.http.host) && serve_options.http.uds.empty() &&
+      serve_options.access.api_keys.empty())
+    terminal.say(
+        fmt::format("octavo: warning: everybody who reaches {} can use this server; "
+                    "--api-key asks for a key",
+                    serve_options.http.host));
+  const StopSignals signals;
+  Log log(read_log(options));
+  ServeHooks hooks;
+  std::string url;
+  hooks.load = [&](const EngineOptions& wired) -> Result<ServedModel> {
+    OCTAVO_TRY(LoadedEngine loaded, load(wired));
+    return with_template(std::move(loaded), chat_template);
+  };
+  hooks.on_listening = [&](const std::string& at) { url = at; };
+  const std::string name = serve_options.served_model_names.front();
+  hooks.on_ready = [&](const LoadedEngine& loaded) {
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+    terminal.say(
+        fmt::format("octavo: {} is served at {} (contexts of {} tokens, ready in {:.2f} "
+                    "s); Ctrl-C stops it",
+                    name, url, loaded.max_model_len, took.count()));
+  };
+  return serve(std::move(serve_options), std::move(engine), log, hooks, signals.first(),
+               signals.second());
+}
+
+Result<void> run_serve(const Invocation& invocation, Terminal& terminal) {
+  OCTAVO_TRY(const std::string path, find_model(invocation.positionals[0], terminal));
+  return serve_model(invocation, path, terminal, [&](const EngineOptions& options) {
+    return load_with_progress(options, terminal);
+  });
+}
+
+}  // namespace octavo::cli

@@ -1,0 +1,52 @@
+#include "cli/stop_signals.h"
+
+#include <semaphore.h>
+
+#include <atomic>
+
+namespace octavo::cli {
+namespace {
+
+// A signal handler can reach nothing but globals, and of all ways to wake a thread it may use
+// sem_post only.
+std::atomic<int> num_signals;
+sem_t wake;
+
+extern "C" void on_stop_signal(int) {
+  num_signals.fetch_add(1);
+  sem_post(&wake);
+}
+static_assert(std::atomic<int>::is_always_lock_free);
+
+void wait_for_wake() {
+  while (sem_wait(&wake) != 0) {
+  }
+}
+
+}  // namespace
+
+StopSignals::StopSignals() {
+  num_signals = 0;
+  sem_init(&wake, 0, 0);
+  watcher_ = std::jthread([this](std::stop_token closing) {
+    while (!closing.stop_requested()) {
+      wait_for_wake();
+      if (num_signals > 0) first_.request_stop();
+      if (num_signals > 1) second_.request_stop();
+    }
+  });
+  struct sigaction action = {};
+  action.sa_handler = on_stop_signal;
+  sigaction(SIGINT, &action, &previous_int_);
+  sigaction(SIGTERM, &action, &previous_term_);
+}
+
+StopSignals::~StopSignals() {
+  sigaction(SIGINT, &previous_int_, nullptr);
+  sigaction(SIGTERM, &previous_term_, nullptr);
+  watcher_.request_stop();
+  sem_post(&wake);
+  watcher_.join();
+}
+
+}  // namespace octavo::cli

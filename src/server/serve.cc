@@ -1,0 +1,123 @@
+#include "server/serve.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <thread>
+#include <utility>
+
+#include "http/open_files.h"
+#include "http/server.h"
+#include "server/clock.h"
+#include "server/service.h"
+
+namespace octavo {
+namespace {
+
+constexpr std::chrono::milliseconds kTick{50};
+constexpr double kCutGrace_s = 3;    // for the last words of answers that were cut
+constexpr double kFlushGrace_s = 1;  // for bytes that are on their way to clients
+constexpr int64_t kFewOpenFiles = 4096;
+
+std::string url_of(const ServeOptions& options, uint16_t port) {
+  if (!options.http.uds.empty()) return "unix:" + options.http.uds;
+  const std::string& host = options.http.host;
+  return fmt::format("{}://{}:{}", options.http.ssl_certfile.empty() ? "http" : "https",
+                     host.find(':') == std::string::npos ? host : fmt::format("[{}]", host), port);
+}
+
+// A stuck engine cannot be ended from within; whoever supervises the program starts it anew.
+[[noreturn]] void give_up(Log& log, const std::string& why) {
+  log.say(LogLevel::error, fmt::format("{}; it does not come back, so the server ends", why));
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));  // for the log's thread
+  std::_Exit(1);
+}
+
+class Running {
+ public:
+  Running(ServeOptions options, Log& log)
+      : options_(std::move(options)), log_(log), service_(options_, log) {}
+
+  Result<void> listen() {
+    const int64_t files = http::raise_open_file_limit();
+    if (files < kFewOpenFiles)
+      log_.say(LogLevel::warning,
+               fmt::format("only {} files may be open at once, which is about the number of "
+                           "clients that can be served; ulimit -n raises it",
+                           files));
+    http::ServerOptions http = options_.http;
+    http.handler = [this](std::shared_ptr<http::Exchange> exchange) {
+      service_.handle(std::move(exchange));
+    };
+    http.on_head = [this](const http::Request& head) { return service_.check_head(head); };
+    http.on_fault = &Service::fault;
+    OCTAVO_TRY(server_, http::Server::start(std::move(http)));
+    service_.set_num_connections([this] { return server_->num_connections(); });
+    return {};
+  }
+
+  std::string url() const { return url_of(options_, server_->port()); }
+
+  Result<void> load(EngineOptions engine, const ServeHooks& hooks) {
+    engine.on_step = [this](const StepReport& report) { service_.on_step(report); };
+    engine.on_progress = [this](double done) { service_.set_progress(done); };
+    OCTAVO_TRY(ServedModel model, hooks.load(engine));
+    const LoadedEngine& loaded = service_.set_ready(std::move(model.loaded), std::move(engine),
+                                                    std::move(model.chat_template));
+    if (hooks.on_ready) hooks.on_ready(loaded);
+    return {};
+  }
+
+  void run(const std::stop_token& stop) {
+    while (!stop.stop_requested()) tick();
+  }
+
+  void drain(const std::stop_token& at_once) {
+    service_.begin_drain();
+    const double end = steady_now_s() + options_.shutdown_timeout_s;
+    while (!service_.is_idle() && steady_now_s() < end && !at_once.stop_requested()) tick();
+    if (!service_.is_idle()) {
+      log_.say(LogLevel::warning, "answers that are not complete are cut");
+      service_.cut_all();
+      wait_for(kCutGrace_s, [this] { return service_.is_idle(); });
+    }
+    server_->stop_accepting();
+    wait_for(kFlushGrace_s, [this] { return server_->num_connections() == 0; });
+    server_.reset();
+    service_.close();
+  }
+
+ private:
+  void tick() {
+    std::this_thread::sleep_for(kTick);
+    if (!service_.tick()) give_up(log_, service_.ailment());
+  }
+  template <class Condition>
+  void wait_for(double seconds, Condition&& condition) {
+    const double end = steady_now_s() + seconds;
+    while (!condition() && steady_now_s() < end) tick();
+  }
+
+  ServeOptions options_;
+  Log& log_;
+  Service service_;
+  std::unique_ptr<http::Server> server_;  // goes first: it calls the service
+};
+
+}  // namespace
+
+Result<void> serve(ServeOptions options, EngineOptions engine, Log& log, const ServeHooks& hooks,
+                   std::stop_token stop, std::stop_token at_once) {
+  Running running(std::move(options), log);
+  OCTAVO_CHECK_OK(running.listen());
+  if (hooks.on_listening) hooks.on_listening(running.url());
+  OCTAVO_CHECK_OK(running.load(std::move(engine), hooks));
+  running.run(stop);
+  log.say(LogLevel::info, "asked to stop: requests on their way are finished, new ones refused");
+  running.drain(at_once);
+  log.say(LogLevel::info, "stopped");
+  return {};
+}
+
+}  // namespace octavo
