@@ -1,10 +1,10 @@
 // Bytes to requests, without sockets: fed as they come, cut anywhere.
 #pragma once
 
-#include <memory>
-#include <optional>
 #include <string>
+#include <string_view>
 
+#include "http/body_decoder.h"
 #include "http/message.h"
 #include "http/server.h"
 
@@ -15,7 +15,6 @@ class RequestReader {
   enum class State : uint8_t { head, body, complete, fault };
 
   explicit RequestReader(const ServerLimits& limits);
-  ~RequestReader();
 
   // Takes bytes off the front of `inbox`, up to the end of the request at most.
   State feed(std::string& inbox);
@@ -34,15 +33,21 @@ class RequestReader {
   const std::string& why() const { return why_; }
 
  private:
-  struct Parser;
+  void fault(int status, std::string why);  // the first one counts
+  void skip_empty_line(std::string& inbox);
+  void find_head(std::string& inbox);
+  void parse_head(std::string_view head);
+  void take_target(std::string_view target);
+  void check_host();
+  void check_expect();
+  void expect_body();
+  void check_body();
+  size_t count_of(std::string_view name) const;
 
-  State fault(int status, std::string why);
-  State parse(std::string& inbox);
-  State take_head();
-  State check_host();
-  State take_target(std::string_view target);
-
-  std::unique_ptr<Parser> parser_;
+  ServerLimits limits_;
+  bool is_begun_ = false;
+  size_t scanned_ = 0;  // bytes of the head that hold no end of it
+  BodyDecoder body_;
   State state_ = State::head;
   Request request_;
   bool expects_continue_ = false, keep_alive_ = false, is_http10_ = false;
