@@ -17,7 +17,7 @@ using Json = nlohmann::ordered_json;
 // Builds the values bottom-up, each in its final size, from the parser's events.
 class BodyReader final : public nlohmann::json_sax<Json> {
  public:
-  explicit BodyReader(BodyFields& fields) : fields_(fields) {}
+  BodyReader(BodyFields& fields, size_t num_bytes) : fields_(fields), num_bytes_(num_bytes) {}
 
   bool null() override { return add(nullptr); }
   bool boolean(bool value) override { return add(value); }
@@ -74,6 +74,7 @@ class BodyReader final : public nlohmann::json_sax<Json> {
   bool check_keys(const Frame& frame);
 
   BodyFields& fields_;
+  size_t num_bytes_;  // of the body
   std::vector<Frame> open_;
   std::string field_;  // the body's field that is being read
   size_t num_values_ = 0;
@@ -138,7 +139,7 @@ bool BodyReader::parse_error(size_t position, const std::string& last,
   if (why.id == kOutOfRange)
     return refuse(in_field(fmt::format("has a number that is too large: {}", quote(last))));
   return refuse(fmt::format("the body is not JSON: unexpected {} at byte {}",
-                            last.empty() ? "end" : quote(last), position));
+                            position > num_bytes_ ? "end" : quote(last), position));
 }
 
 }  // namespace
@@ -151,7 +152,7 @@ ApiResult<BodyFields> parse_body(std::string_view body) {
   if (body.starts_with("\xEF\xBB\xBF"))
     return refuse("the body begins with a byte order mark; leave it out");
   BodyFields fields;
-  BodyReader reader(fields);
+  BodyReader reader(fields, body.size());
   Json::sax_parse(body.begin(), body.end(), &reader);
   if (reader.error) return tl::unexpected(std::move(*reader.error));
   return fields;

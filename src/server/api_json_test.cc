@@ -36,7 +36,7 @@ TEST(ApiJson, RefusesWhatIsNoJson) {
   expect_refused("[]", "", "must be a JSON object");
   expect_refused("7", "", "must be a JSON object");
   expect_refused("null", "", "must be a JSON object");
-  expect_refused(R"({"a":1)", "", "unexpected end");
+  expect_refused(R"({"a":1)", "a", "unexpected end");
   expect_refused(R"({"a":"x)", "a", "not JSON");
   expect_refused(R"({"a":1}})", "", "not JSON");
   expect_refused(R"({"a":1}x)", "", "not JSON");

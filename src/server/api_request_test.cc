@@ -166,10 +166,12 @@ TEST(ApiRequest, EmptyPromptsAndMessages) {
 TEST(ApiRequest, NullsAndAssistantsWithoutContent) {
   for (const ApiField& field : api_fields()) {
     const std::string null = fmt::format("\"{}\":null", field.name);
-    if (field.endpoints & kChat && field.name != "messages")
+    if (field.endpoints & kChat && field.name != "messages") {
       EXPECT_EQ(refused(chat(null)), "") << null;
-    if (field.endpoints & kCompletions && field.name != "prompt")
+    }
+    if (field.endpoints & kCompletions && field.name != "prompt") {
       EXPECT_EQ(refused(completion(null)), "") << null;
+    }
   }
   for (const std::string_view fine :
        {R"([{"role":"user","content":"x"},{"role":"assistant","content":null}])",
