@@ -8,6 +8,7 @@ import hashlib
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 import unittest
 import zipfile
@@ -233,6 +234,61 @@ mkdir -p "$2" && cp "{self.wheel}" "$2"
             self.assert_one_sentence(self.run_script("fetch-model", *arguments), word, "Usage")
 
 
+class FetchClients(ScriptsCase):
+    """With a pip that only notes what it is asked for."""
+
+    def setUp(self):
+        super().setUp()
+        script = self.root / "scripts/fetch-clients"
+        script.write_text(script.read_text().replace("/usr/bin/python3", "python3"))
+        self.program(self.bin / "python3", '''#!/bin/bash
+if [[ $2 == venv ]]; then mkdir -p "$3/bin" && cp "$0" "$3/bin/python"; exit; fi
+echo "pip $*" >>"$CALLS"
+[[ ! ${PIP_REFUSES:-} ]]
+''')
+        self.cache = self.top / "home/.cache/octavo"
+
+    def complete(self):
+        return sorted(self.cache.glob("test-venv-*/complete"))
+
+    def test_installs_once_what_is_pinned_and_nothing_else(self):
+        run = self.run_script("fetch-clients")
+        self.assertEqual(0, run.returncode, run.stderr)
+        self.assertIn("--no-deps", self.calls("pip")[0])
+        self.assertIn("test-clients.txt", self.calls("pip")[0])
+        self.assertEqual(1, len(self.complete()))
+        self.assertEqual(0, self.run_script("fetch-clients").returncode)
+        self.assertEqual([], self.calls("pip"))
+
+    def test_another_list_is_another_environment(self):
+        self.run_script("fetch-clients")
+        with (self.root / "scripts/test-clients.txt").open("a") as pins:
+            pins.write("another==1\n")
+        self.assertEqual(0, self.run_script("fetch-clients").returncode)
+        self.assertEqual(2, len(self.complete()))
+
+    def test_half_an_environment_is_made_again(self):
+        self.assert_one_sentence(self.run_script("fetch-clients", PIP_REFUSES="yes"), "pip could not install")
+        self.assertEqual([], self.complete())
+        self.assertEqual(0, self.run_script("fetch-clients").returncode)
+        self.assertEqual(1, len(self.complete()))
+
+    def test_the_tests_look_in_the_same_place(self):
+        self.run_script("fetch-clients", XDG_CACHE_HOME=str(self.top / "xdg"))
+        command = "import sys; sys.path.insert(0, sys.argv[1]); import venv; print(venv.folder())"
+        run = subprocess.run([sys.executable, "-B", "-c", command, ROOT / "tests/clients"], check=True, capture_output=True,
+                             text=True, env={**self.env, "XDG_CACHE_HOME": str(self.top / "xdg")})
+        self.assertTrue((Path(run.stdout.strip()) / "complete").is_file(), run.stdout)
+
+    def test_every_package_is_pinned(self):
+        lines = (ROOT / "scripts/test-clients.txt").read_text().splitlines()
+        for line in lines:
+            self.assertRegex(line, r"^(#.*|[a-z0-9-]+==[0-9][0-9a-z.]*)$")
+
+    def test_bad_arguments(self):
+        self.assert_one_sentence(self.run_script("fetch-clients", "--fast"), "--fast", "Usage")
+
+
 class Commit(unittest.TestCase):
     """cmake/write_version.cmake: the commit that --version prints."""
 
@@ -276,7 +332,8 @@ class Commit(unittest.TestCase):
 class TheTwoCommands(ScriptsCase):
     def setUp(self):
         super().setUp()
-        self.program(self.root / "scripts/fetch-model", LOGGED)
+        for name in ("fetch-model", "fetch-clients"):
+            self.program(self.root / "scripts" / name, LOGGED)
         for folder in ("text", "kv"):
             self.program(self.root / f"src/{folder}/a_test.cc", "")
 
@@ -306,6 +363,7 @@ class TheTwoCommands(ScriptsCase):
         self.assertIn("build/debug", debug)
         self.assertTrue(self.calls("cmake")[-1].endswith("--target text_test kv_test"))
         self.assertIn("every test", run.stdout.split("Passed in")[1])
+        self.assertEqual(1, len(self.calls("fetch-clients")))
 
     def test_test_all_leaves_out_nothing(self):
         self.assertEqual(0, self.run_script("test", "--all").returncode)

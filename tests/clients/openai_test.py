@@ -1,0 +1,249 @@
+#!/usr/bin/env python3
+"""The openai package, unmodified, against a running server."""
+
+import asyncio
+import sys
+import unittest
+from pathlib import Path
+
+import venv
+
+venv.enter()
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "server"))
+
+import openai  # noqa: E402
+from openai import AsyncOpenAI, OpenAI  # noqa: E402
+from serving import STUB, ServedCase, Server, at_once, wait_for  # noqa: E402
+
+MESSAGES = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Say hello."}]
+
+
+def client_of(server, **options):
+    return OpenAI(**{"base_url": server.url + "/v1", "api_key": "EMPTY", "max_retries": 0, "timeout": 60, **options})
+
+
+class ClientCase(ServedCase):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.client = client_of(cls.server)
+        cls.model = cls.client.models.list().data[0].id
+
+    def chat(self, **options):
+        return self.client.chat.completions.create(**{"model": self.model, "messages": MESSAGES, "max_tokens": 8,
+                                                      "temperature": 0, **options})
+
+    def complete(self, **options):
+        return self.client.completions.create(**{"model": self.model, "prompt": "Once", "max_tokens": 8, "temperature": 0,
+                                                 **options})
+
+    def raises(self, kind, call, **options):
+        with self.assertRaises(kind) as caught:
+            call(**options)
+        return caught.exception
+
+
+class Answers(ClientCase):
+    def test_chat(self):
+        answer = self.chat(extra_body={"ignore_eos": True})
+        self.assertEqual(("chat.completion", self.model), (answer.object, answer.model))
+        choice = answer.choices[0]
+        self.assertEqual(("assistant", "length", 0), (choice.message.role, choice.finish_reason, choice.index))
+        self.assertTrue(choice.message.content)
+        self.assertEqual(8, answer.usage.completion_tokens)
+        self.assertEqual(answer.usage.total_tokens, answer.usage.prompt_tokens + 8)
+        self.assertGreaterEqual(answer.usage.prompt_tokens_details.cached_tokens, 0)
+        self.assertGreater(answer.created, 1_700_000_000)
+        self.assertEqual(answer.choices, self.chat(extra_body={"ignore_eos": True}).choices)
+
+    def test_streamed_chat(self):
+        whole = self.chat(max_tokens=20)
+        chunks = list(self.chat(max_tokens=20, stream=True, stream_options={"include_usage": True}))
+        self.assertEqual({"chat.completion.chunk"}, {c.object for c in chunks})
+        self.assertEqual(1, len({c.id for c in chunks}))
+        usage = chunks.pop()
+        self.assertEqual(([], whole.usage.completion_tokens), (usage.choices, usage.usage.completion_tokens))
+        self.assertEqual(whole.choices[0].message.content, "".join(c.choices[0].delta.content or "" for c in chunks))
+        self.assertEqual(whole.choices[0].finish_reason, chunks[-1].choices[0].finish_reason)
+        with self.client.chat.completions.stream(model=self.model, messages=MESSAGES, max_tokens=20, temperature=0) as stream:
+            self.assertEqual(whole.choices[0].message.content, stream.get_final_completion().choices[0].message.content)
+
+    def test_completions(self):
+        whole = self.complete(extra_body={"ignore_eos": True})
+        self.assertEqual(("text_completion", "length", 8), (whole.object, whole.choices[0].finish_reason,
+                                                            whole.usage.completion_tokens))
+        self.assertEqual(whole.choices[0].text, "".join(
+            c.choices[0].text for c in self.complete(stream=True, extra_body={"ignore_eos": True})))
+        several = self.complete(prompt=["Once", "upon", "a time"], extra_body={"ignore_eos": True})
+        self.assertEqual([0, 1, 2], [c.index for c in several.choices])
+        self.assertEqual(whole.choices[0].text, several.choices[0].text)
+        echoed = self.complete(echo=True, extra_body={"ignore_eos": True})
+        self.assertEqual("Once" + whole.choices[0].text, echoed.choices[0].text)
+
+    def test_logprobs_of_chat(self):
+        choice = self.chat(logprobs=True, top_logprobs=3).choices[0]
+        tokens = choice.logprobs.content
+        self.assertEqual(choice.message.content.encode(), bytes(b for t in tokens for b in t.bytes))
+        for token in tokens:
+            top = [t.logprob for t in token.top_logprobs]
+            self.assertEqual((3, sorted(top, reverse=True)), (len(top), top))
+            self.assertEqual(token.logprob, top[0])  # greedy
+            self.assertLessEqual(top[0], 0)
+        self.assertEqual(tokens, [t for c in self.chat(logprobs=True, top_logprobs=3, stream=True)
+                                  if c.choices[0].logprobs for t in c.choices[0].logprobs.content])
+        for token in self.chat(logprobs=True).choices[0].logprobs.content:
+            self.assertEqual([], token.top_logprobs)
+
+    def test_logprobs_of_completions(self):
+        choice = self.complete(logprobs=2, echo=True, prompt="Once é upon").choices[0]
+        logprobs = choice.logprobs
+        self.assertEqual(choice.text, "".join(logprobs.tokens) if "bytes:" not in "".join(logprobs.tokens) else choice.text)
+        self.assertEqual({len(logprobs.tokens)}, {len(logprobs.token_logprobs), len(logprobs.top_logprobs),
+                                                  len(logprobs.text_offset)})
+        self.assertIsNone(logprobs.token_logprobs[0])
+        for logprob, top in list(zip(logprobs.token_logprobs, logprobs.top_logprobs))[1:]:
+            self.assertIn(logprob, top.values())
+        for token, offset in zip(logprobs.tokens, logprobs.text_offset):
+            if not token.startswith("bytes:"):
+                self.assertEqual(token, choice.text[offset:offset + len(token)])
+
+    def test_several_choices(self):
+        answer = self.chat(n=2, temperature=1, seed=7, max_tokens=20)
+        self.assertEqual([0, 1], [c.index for c in answer.choices])
+        self.assertNotEqual(answer.choices[0].message.content, answer.choices[1].message.content)
+        texts = ["", ""]
+        for chunk in self.chat(n=2, temperature=1, seed=7, max_tokens=20, stream=True):
+            texts[chunk.choices[0].index] += chunk.choices[0].delta.content or ""
+        self.assertEqual([c.message.content for c in answer.choices], texts)
+
+    def test_seeds(self):
+        first, again, other = (self.chat(temperature=1, seed=seed, max_tokens=20) for seed in (1, 1, 2))
+        self.assertEqual(first.choices[0].message.content, again.choices[0].message.content)
+        self.assertNotEqual(first.choices[0].message.content, other.choices[0].message.content)
+
+    def test_stop(self):
+        whole = self.complete(max_tokens=30, extra_body={"ignore_eos": True}).choices[0].text
+        stopped = self.complete(max_tokens=30, stop=[whole[5:8]], extra_body={"ignore_eos": True}).choices[0]
+        self.assertEqual((whole[:whole.index(whole[5:8])], "stop"), (stopped.text, stopped.finish_reason))
+
+    def test_models(self):
+        listed = self.client.models.list().data
+        self.assertEqual(listed[0], self.client.models.retrieve(listed[0].id))
+        self.assertEqual("model", listed[0].object)
+
+    def test_request_ids(self):
+        raw = self.client.chat.completions.with_raw_response.create(model=self.model, messages=MESSAGES, max_tokens=2,
+                                                                    extra_headers={"X-Request-Id": "mine-1"})
+        self.assertEqual("mine-1", raw.headers["x-request-id"])
+        self.assertEqual("mine-1", raw.parse()._request_id)
+
+    def test_two_hundred_at_once(self):
+        expected = [self.complete(prompt=f"number {i}", max_tokens=6).choices[0].text for i in range(200)]
+
+        async def ask():
+            async with AsyncOpenAI(base_url=self.server.url + "/v1", api_key="EMPTY", max_retries=0, timeout=60) as client:
+                async def one(i):
+                    stream = await client.completions.create(model=self.model, prompt=f"number {i}", max_tokens=6,
+                                                             temperature=0, stream=True)
+                    return "".join([chunk.choices[0].text async for chunk in stream])
+                return await asyncio.gather(*map(one, range(200)))
+        self.assertEqual(expected, asyncio.run(ask()))
+
+
+class Errors(ClientCase):
+    def test_bad_requests_name_the_field(self):
+        for field, value in (("temperature", 5000), ("max_tokens", -1), ("n", 0), ("top_p", 2), ("logit_bias", {"x": 1})):
+            if field == "temperature":
+                value = -1
+            error = self.raises(openai.BadRequestError, self.chat, **{field: value})
+            self.assertEqual((field, 400), (error.param, error.status_code))
+            self.assertEqual(field, error.body["param"])
+            self.assertIn(field, error.message)
+        self.raises(openai.BadRequestError, self.chat, stream=True, n=0)
+        tool = {"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties": {}}}}
+        self.assertEqual("unsupported_parameter", self.raises(openai.BadRequestError, self.chat, tools=[tool]).code)
+        long = self.raises(openai.BadRequestError, self.complete, prompt=[65] * 1_000_000)
+        self.assertEqual("context_length_exceeded", long.code)
+
+    def test_unknown_models(self):
+        for call in (self.chat, self.complete):
+            error = self.raises(openai.NotFoundError, call, model="gpt-4")
+            self.assertEqual(("model_not_found", "model"), (error.code, error.param))
+            self.assertIn(self.model, error.message)
+        with self.assertRaises(openai.NotFoundError):
+            self.client.models.retrieve("gpt-4")
+        with self.assertRaises(openai.NotFoundError):
+            self.client.embeddings.create(model=self.model, input="x")
+
+    def test_keys(self):
+        with Server(STUB, "--api-key", "right") as server:
+            self.raises(openai.AuthenticationError, client_of(server).models.list)
+            self.assertTrue(client_of(server, api_key="right").models.list().data)
+
+
+class Slow(ClientCase):
+    """One sequence at a time, and few that wait."""
+
+    FLAGS = ["--max-num-seqs", "1", "--max-queue-len", "1", "--step-delay-ms", "5"]
+
+    def occupied(self):
+        """A stream that has begun, for half a second or more."""
+        stream = self.complete(max_tokens=100, stream=True, extra_body={"ignore_eos": True})
+        next(stream)
+        return stream
+
+    def test_timeouts_end_the_work(self):
+        impatient = self.client.with_options(timeout=0.3)
+        with self.assertRaises(openai.APITimeoutError):
+            impatient.completions.create(model=self.model, prompt="x", max_tokens=1000, extra_body={"ignore_eos": True})
+        wait_for("the request to be cancelled", lambda: not self.server.total("vllm:num_requests_running"))
+
+    def test_a_closed_stream_ends_the_work(self):
+        stream = self.complete(max_tokens=1000, stream=True, extra_body={"ignore_eos": True})
+        next(stream)
+        stream.close()
+        wait_for("the request to be cancelled", lambda: not self.server.total("vllm:num_requests_running"))
+
+    def test_a_refusal_says_when_to_come_back(self):
+        def one():
+            try:
+                return self.complete(max_tokens=60, extra_body={"ignore_eos": True}).choices[0].finish_reason
+            except openai.RateLimitError as error:
+                return int(error.response.headers["retry-after"])
+        results = at_once([one] * 10)
+        self.assertIn("length", results)
+        self.assertTrue([r for r in results if r != "length" and r >= 1], results)
+
+    def test_retries_get_through(self):
+        patient = self.client.with_options(max_retries=10)
+
+        def one():
+            return patient.completions.create(model=self.model, prompt="x", max_tokens=20, temperature=0,
+                                              extra_body={"ignore_eos": True}).choices[0].text
+        self.assertEqual(1, len(set(at_once([one] * 6))))
+        self.assertGreater(self.server.total("vllm:admission_rejections_total"), 0)
+
+    def test_a_server_that_stops_refuses_with_503_or_is_gone(self):
+        with Server(STUB, "--step-delay-ms", "5") as server:
+            client = client_of(server)
+            running = client.completions.create(model=self.model, prompt="x", max_tokens=200, stream=True,
+                                                extra_body={"ignore_eos": True})
+            next(running)
+            server.terminate()
+            wait_for("the port to close or refuse", lambda: self.refuses(client))
+            self.assertEqual("length", list(running)[-1].choices[0].finish_reason)
+            self.assertEqual(0, server.wait())
+
+    def refuses(self, client):
+        try:
+            client.completions.create(model=self.model, prompt="x", max_tokens=1)
+        except openai.InternalServerError as error:
+            self.assertEqual(503, error.status_code)
+            return True
+        except openai.APIConnectionError:
+            return True
+        return False
+
+
+if __name__ == "__main__":
+    unittest.main()
