@@ -191,7 +191,8 @@ class Prompts(RequestCase):
                 with self.subTest(path=path, name=name):
                     answer = self.post(path, model=name)
                     self.assert_refused(answer, 404, "model", "model_not_found")
-                    self.assertIn(self.server.model, answer.error["message"])
+                    if name:
+                        self.assertIn(self.server.model, answer.error["message"])
             self.refused(path, "model", 5)
             self.accepted(path, model=self.server.model)
 
@@ -240,8 +241,9 @@ class Bodies(RequestCase):
         good = json.dumps(self.request(CHAT)).encode()
         self.assert_refused(self.raw(good[:-1] + b',"max_tokens":4}'), 400)
 
-    def test_a_null_character_is_text(self):
-        self.ok(self.raw(json.dumps(self.request(CHAT, messages=[{"role": "user", "content": "a\0b"}])).encode()))
+    def test_a_null_character(self):
+        self.assert_refused(self.post(CHAT, messages=[{"role": "user", "content": "a\0b"}]), 400, "messages")
+        self.refused(COMPLETIONS, "prompt", "a\0b")
 
     def test_content_types(self):
         good = json.dumps(self.request(CHAT)).encode()
@@ -266,7 +268,7 @@ class Bodies(RequestCase):
             self.assertEqual(413, connection.getresponse().status)
 
     def test_tokenize_and_back(self):
-        for text in ("hello", "中文 👍", "a\0b"):
+        for text in ("hello", "中文 👍", " \n\t"):
             tokens = self.ok(self.server.post("/tokenize", {"prompt": text, "add_special_tokens": False}))
             self.assertEqual(len(tokens["tokens"]), tokens["count"])
             self.assertEqual(text, self.ok(self.server.post("/detokenize", {"tokens": tokens["tokens"]}))["prompt"])

@@ -38,14 +38,15 @@ class Server:
         self.env = {k: v for k, v in os.environ.items() if not k.startswith("OCTAVO_")} | (env or {})
 
     def __enter__(self):
-        self.log = tempfile.TemporaryFile()
-        self.process = subprocess.Popen(self.command, stdin=subprocess.DEVNULL, stdout=self.log,
-                                        stderr=subprocess.STDOUT, env=self.env)
+        self.log, self.process = tempfile.TemporaryFile(), None
         try:
+            self.process = subprocess.Popen(self.command, stdin=subprocess.DEVNULL, stdout=self.log,
+                                            stderr=subprocess.STDOUT, env=self.env)
             self.port = wait_for("the line that says the port", self._announced)
             wait_for("/ready", lambda: self.call("GET", "/ready").status == 200)
         except BaseException:
             self.stop()
+            self.log.close()
             raise
         return self
 
@@ -53,6 +54,7 @@ class Server:
         self.stop()
         if kind:
             print(self.output()[-4000:])
+        self.log.close()
 
     def _announced(self):
         if self.process.poll() is not None:
@@ -74,7 +76,7 @@ class Server:
         return self.process.wait(limit_s)
 
     def stop(self):
-        if self.process.poll() is None:
+        if self.process and self.process.poll() is None:
             self.terminate()
             try:
                 self.wait(20)

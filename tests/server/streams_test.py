@@ -53,7 +53,7 @@ class Whole(ServedCase):
 
     def test_stop_strings(self):
         prompt = "ABCDEFGHIJKL"
-        table = [(["DEFGHIJ"], "ABC"), (["DEX", "DEFG"], "ABC"), (["HI", "HIJ"], "ABCDEFG"), (["EF", "DEFG"], "ABC"),
+        table = [(["DEFGHIJ"], "ABC"), (["DEX", "DEFG"], "ABC"), (["HI", "HIJ"], "ABCDEFG"), (["EF", "DEFG"], "ABCD"),
                  (["KLM"], prompt), ("A", ""), (["L"], "ABCDEFGHIJK")]
         for stop, expected in table:
             for included in (False, True):
