@@ -282,6 +282,7 @@ constexpr OptionSpec no_variable(OptionSpec spec) {
 }
 constexpr OptionSpec words(OptionSpec spec) {
   spec.takes_words = true;
+  spec.repeatable = true;
   return spec;
 }
 constexpr OptionSpec or_word(OptionSpec spec, std::string_view word_for_zero) {

@@ -92,10 +92,10 @@ std::optional<ApiError> Access::check(const http::Request& request, RouteAccess 
   return check_key(request, access);
 }
 
-// A page of a foreign site can make a browser call a name that was pointed at this machine; it
-// cannot do so with an address, nor with a key that it does not know.
+// A page of a foreign site can make a browser call a name that was pointed at this machine, but not
+// an address.
 std::optional<ApiError> Access::check_host(const http::Request& request) const {
-  if (own_host_.empty() || has_keys() || contains(options_.allowed_hosts, "*")) return {};
+  if (own_host_.empty() || contains(options_.allowed_hosts, "*")) return {};
   const std::string* header = http::find_header(request.headers, "host");
   if (!header) return {};  // HTTP/1.0, which no browser speaks
   const std::string host = host_name(*header);

@@ -42,6 +42,7 @@ http::Response to_response(const ApiError& error) {
   http::Response response{.status = error.status, .body = to_json(error)};
   if (error.retry_after_s > 0)
     response.headers.push_back({"Retry-After", std::to_string(error.retry_after_s)});
+  if (!error.allow.empty()) response.headers.push_back({"Allow", error.allow});
   if (error.status == 401) response.headers.push_back({"WWW-Authenticate", "Bearer"});
   return response;
 }

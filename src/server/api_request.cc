@@ -10,13 +10,17 @@
 namespace octavo {
 namespace {
 
+constexpr int kDefaultMaxTokens = 16;  // of /v1/completions, as OpenAI's
+
 ApiResult<RequestDraft> read_body(std::string_view body, Endpoint endpoint,
                                   const ApiLimits& limits) {
   RequestDraft draft;
   draft.params = limits.defaults;
-  draft.params.max_tokens = endpoint == kChat ? std::nullopt : std::optional(16);
+  draft.params.max_tokens.reset();
   OCTAVO_TRY(BodyFields fields, parse_body(body));
   OCTAVO_CHECK_OK(read_fields(fields, endpoint, limits, draft));
+  draft.max_tokens_is_default = endpoint == kCompletions && !draft.params.max_tokens;
+  if (draft.max_tokens_is_default) draft.params.max_tokens = kDefaultMaxTokens;
   return draft;
 }
 

@@ -32,6 +32,7 @@ struct ApiLimits {
 struct GenerationRequest {
   std::string model;  // empty: the request leaves the choice to the server
   SamplingParams params;
+  bool max_tokens_is_default = false;  // then less is generated where the context has less room
   bool stream = false;
   bool include_usage = false;
   bool continuous_usage_stats = false;

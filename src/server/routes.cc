@@ -215,7 +215,6 @@ void Service::respond(const Exchange& exchange, http::Response response) {
 
 void Service::respond(const Exchange& exchange, const ApiError& error) {
   http::Response response = to_response(error);
-  if (!error.allow.empty()) response.headers.push_back({"Allow", error.allow});
   if (state_ == ServiceState::draining) response.close = true;
   respond(exchange, std::move(response));
 }
@@ -352,8 +351,6 @@ void Service::get_requests(const Exchange& exchange) {
   });
 }
 
-void Service::get_openapi(const Exchange& exchange) {
-  respond_json(exchange, "{}");
-}
+void Service::get_openapi(const Exchange& exchange) { respond_json(exchange, "{}"); }
 
 }  // namespace octavo

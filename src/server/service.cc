@@ -179,8 +179,12 @@ ApiResult<Request> Service::finish_prompt(GenerationRequest& request,
     const auto most = static_cast<size_t>(*keep < 0 ? serving_.limits.max_model_len : *keep);
     if (ids.size() > most) ids.erase(ids.begin(), ids.end() - static_cast<long>(most));
   }
+  SamplingParams params = request.params;
+  const int room = serving_.limits.max_model_len - static_cast<int>(ids.size());
+  if (request.max_tokens_is_default && room >= 1)
+    params.max_tokens = std::min(*params.max_tokens, room);
   return Request{.prompt_token_ids = std::move(ids),
-                 .params = request.params,
+                 .params = std::move(params),
                  .priority = request.priority,
                  .cache_salt = request.cache_salt};
 }

@@ -223,7 +223,7 @@ class Counting(OperationsCase):
 class Cache(OperationsCase):
     """Blocks, the prefix cache and its counts as clients see them."""
 
-    FLAGS = ["--num-blocks", "40", "--max-model-len", "512"]
+    FLAGS = ["--num-blocks", "40", "--max-model-len", "512", "--step-delay-ms", "1"]
 
     def cached(self, **fields):
         body = {**SHORT, "prompt": "x" * 100, **fields}

@@ -1,0 +1,141 @@
+// `octavo serve` with a model without weights: what comes next is a function of what came before,
+// and a step takes as long as it is told. For tests of the server itself.
+//
+//   stub_server [--echo] [--prefill-delay-ms N] [--step-delay-ms N] [--num-blocks N] [flags of
+//   serve]
+//
+// --echo: the answer repeats the prompt, of a conversation its last message, and ends.
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <iostream>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "cli/serve_command.h"
+#include "support/stub_model.h"
+#include "support/tiny_tokenizer.h"
+
+namespace octavo {
+namespace {
+
+struct StubOptions {
+  bool echo = false;
+  int prefill_delay_ms = 0, step_delay_ms = 0, num_blocks = 4096;
+};
+
+// A prompt ends with <eos>, which the tokenizer adds; messages begin with <bos>.
+constexpr std::string_view kTemplate =
+    "{% for message in messages %}{{ bos_token }}{{ message['content'] }}{% endfor %}"
+    "{{ eos_token }}";
+
+class SlowStub : public testing::StubModel {
+ public:
+  SlowStub(const StubOptions& options, int vocab_size, int context, int batched, Logits fill)
+      : StubModel(vocab_size, context, options.num_blocks, std::move(fill), batched),
+        options_(options) {}
+
+  bool forward(const ForwardBatch& batch) override {
+    bool reads_prompt = false;
+    for (const BatchSequence& sequence : batch.sequences) reads_prompt |= sequence.num_tokens > 1;
+    const int ms =
+        reads_prompt ? options_.prefill_delay_ms + options_.step_delay_ms : options_.step_delay_ms;
+    if (ms > 0) std::this_thread::sleep_for(std::chrono::milliseconds(ms));
+    return StubModel::forward(batch);
+  }
+
+ private:
+  StubOptions options_;
+};
+
+// The prompt again from its start, or from its last message; after it the end.
+void echo_logits(const std::vector<TokenId>& history, TokenId bos, TokenId eos,
+                 std::span<float> row) {
+  const auto end = std::find(history.begin(), history.end(), eos);
+  auto begin = history.begin();
+  for (auto at = history.begin(); at != end; ++at)
+    if (*at == bos) begin = at + 1;
+  const auto done = end == history.end() ? 0 : history.end() - end - 1;
+  const TokenId next = done < end - begin ? *(begin + done) : eos;
+  row[static_cast<size_t>(raw(next))] = 20;
+}
+
+Result<LoadedEngine> make_engine(const EngineOptions& options, const StubOptions& stub,
+                                 std::unique_ptr<SlowStub>& model) {
+  constexpr int kContext = 4096;
+  TokenizerSpec spec = testing::tiny_byte_spec();
+  spec.add_eos = true;
+  spec.chat_template = kTemplate;
+  LoadedEngine engine;
+  OCTAVO_TRY(Tokenizer tokenizer, Tokenizer::create(std::move(spec)));
+  engine.tokenizer = std::make_unique<Tokenizer>(std::move(tokenizer));
+  OCTAVO_TRY(engine.chat_template, ChatTemplate::parse(kTemplate));
+  const TokenId bos = *engine.tokenizer->bos(), eos = *engine.tokenizer->eos();
+  const auto fill = [echo = stub.echo, bos, eos](const auto& history, std::span<float> row) {
+    if (echo)
+      echo_logits(history, bos, eos, row);
+    else
+      testing::hash_logits(history, row);
+  };
+  model = std::make_unique<SlowStub>(stub, static_cast<int>(engine.tokenizer->vocab_size()),
+                                     kContext, options.max_num_batched_tokens, fill);
+  EngineCoreOptions core;
+  core.scheduler = scheduler_options(options);
+  if (core.scheduler.max_model_len == 0)
+    core.scheduler.max_model_len = std::min(kContext, stub.num_blocks * 16);
+  core.on_step = options.on_step;
+  engine.config.context_length = kContext;
+  engine.max_model_len = core.scheduler.max_model_len;
+  engine.bytes_per_block = 1024;
+  engine.isa = "stub";
+  OCTAVO_TRY(engine.engine,
+             Engine::create(*model, *engine.tokenizer, std::move(core), options.max_queue_len));
+  return engine;
+}
+
+// Takes the stub's own flags out of the arguments.
+std::vector<std::string> split(int argc, char** argv, StubOptions& stub) {
+  std::vector<std::string> rest = {"serve", "stub", "--block-size", "16"};
+  for (int i = 1; i < argc; ++i) {
+    const std::string flag = argv[i];
+    const auto number = [&] { return i + 1 < argc ? std::atoi(argv[++i]) : 0; };
+    if (flag == "--echo")
+      stub.echo = true;
+    else if (flag == "--prefill-delay-ms")
+      stub.prefill_delay_ms = number();
+    else if (flag == "--step-delay-ms")
+      stub.step_delay_ms = number();
+    else if (flag == "--num-blocks")
+      stub.num_blocks = number();
+    else
+      rest.push_back(flag);
+  }
+  return rest;
+}
+
+int run(int argc, char** argv) {
+  StubOptions stub;
+  const std::vector<std::string> arguments = split(argc, argv, stub);
+  cli::Terminal terminal;
+  const auto environment = [](const std::string& name) -> std::optional<std::string> {
+    const char* value = std::getenv(name.c_str());
+    return value ? std::optional<std::string>(value) : std::nullopt;
+  };
+  std::unique_ptr<SlowStub> model;  // outlives the engine
+  const auto line = cli::parse_command_line(arguments, environment);
+  const auto served = line.and_then([&](const cli::CommandLine& parsed) {
+    return cli::serve_model(
+        std::get<cli::Invocation>(parsed), "stub", terminal,
+        [&](const EngineOptions& options) { return make_engine(options, stub, model); });
+  });
+  if (served) return 0;
+  std::cerr << "stub_server: " << served.error().message << "\n";
+  return exit_code(served.error().code);
+}
+
+}  // namespace
+}  // namespace octavo
+
+int main(int argc, char** argv) { return octavo::run(argc, argv); }
