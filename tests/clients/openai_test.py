@@ -96,7 +96,8 @@ class Answers(ClientCase):
             self.assertEqual([], token.top_logprobs)
 
     def test_logprobs_of_completions(self):
-        choice = self.complete(logprobs=2, echo=True, prompt="Once é upon").choices[0]
+        choice = self.complete(logprobs=2, echo=True, prompt="Once é upon",
+                               extra_body={"ignore_eos": True, "add_special_tokens": False}).choices[0]
         logprobs = choice.logprobs
         self.assertEqual(choice.text, "".join(logprobs.tokens) if "bytes:" not in "".join(logprobs.tokens) else choice.text)
         self.assertEqual({len(logprobs.tokens)}, {len(logprobs.token_logprobs), len(logprobs.top_logprobs),
