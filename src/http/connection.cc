@@ -11,12 +11,18 @@ namespace asio = boost::asio;
 using ErrorCode = Transport::ErrorCode;
 using Clock = std::chrono::steady_clock;
 
-constexpr size_t kReadBytes = 16 << 10;
+constexpr size_t kReadBytes = 4 << 10;    // each connection has a buffer of this size
 constexpr size_t kInboxBytes = 64 << 10;  // pipelined bytes that are kept during an answer
+constexpr size_t kKeptBytes = 16 << 10;   // of a buffer that has become empty
 constexpr std::chrono::seconds kLinger{5};
 
 double seconds_of(Clock::time_point time) {
   return std::chrono::duration<double>(time.time_since_epoch()).count();
+}
+
+// Frees what a large request or a slow reader has left behind.
+void trim(std::string& empty) {
+  if (empty.capacity() > kKeptBytes) std::string().swap(empty);
 }
 
 class ConnectionExchange : public Exchange {
@@ -45,10 +51,11 @@ class ConnectionExchange : public Exchange {
 
 }  // namespace
 
-Connection::Connection(std::shared_ptr<asio::io_context> io, std::unique_ptr<Transport> transport,
+Connection::Connection(std::shared_ptr<IoLoop> loop, std::unique_ptr<Transport> transport,
                        std::shared_ptr<ConnectionSetup> setup, std::string remote_address,
                        bool is_tls)
-    : io_(std::move(io)),
+    : loop_(std::move(loop)),
+      io_(&loop_->context()),
       transport_(std::move(transport)),
       setup_(std::move(setup)),
       remote_address_(std::move(remote_address)),
@@ -83,24 +90,31 @@ asio::awaitable<bool> Connection::wait(Timer& timer, Time deadline) {
   co_return error == asio::error::operation_aborted;
 }
 
-asio::awaitable<void> Connection::run(std::shared_ptr<Connection> self, bool busy) {
-  const bool ready = co_await handshake();
-  if (ready) {
-    asio::co_spawn(*io_, read_loop(self), asio::detached);
-    asio::co_spawn(*io_, write_loop(self), asio::detached);
-    bool goes_on = !busy;
-    if (busy) refuse(503, "the server has as many connections as it takes; try again later");
-    while (goes_on) goes_on = co_await serve_one();
-    co_await linger();
+asio::awaitable<void> Connection::run([[maybe_unused]] std::shared_ptr<Connection> self,
+                                      bool busy) {
+  try {
+    const bool ready = co_await handshake();
+    if (ready) co_await serve_all(busy);
+  } catch (...) {
+    // No memory, most likely: this connection is given up.
   }
   peer_gone(true);
+}
+
+asio::awaitable<void> Connection::serve_all(bool busy) {
+  asio::co_spawn(*io_, read_loop(shared_from_this()), asio::detached);
+  asio::co_spawn(*io_, write_loop(shared_from_this()), asio::detached);
+  bool goes_on = !busy;
+  if (busy) refuse(503, "the server has as many connections as it takes; try again later");
+  while (goes_on) goes_on = co_await serve_one();
+  co_await linger();
 }
 
 asio::awaitable<bool> Connection::handshake() {
   if (!is_tls_) co_return true;
   Timer deadline(*io_, setup_->limits.header_timeout);
-  deadline.async_wait([this](const ErrorCode& error) {
-    if (!error) cut();
+  deadline.async_wait([self = shared_from_this()](const ErrorCode& error) {
+    if (!error) self->cut();
   });
   ErrorCode error;
   co_await transport_->handshake(error);
@@ -111,8 +125,9 @@ asio::awaitable<bool> Connection::handshake() {
 asio::awaitable<void> Connection::read_loop([[maybe_unused]] std::shared_ptr<Connection> self) {
   std::array<char, kReadBytes> buffer;
   ErrorCode error;
+  const size_t max_inbox = std::max(kInboxBytes, setup_->limits.max_header_bytes + 1);
   while (open_) {
-    if (inbox_.size() >= kInboxBytes && !discards_) {
+    if (inbox_.size() >= max_inbox && !discards_) {
       co_await wait(room_, Time::max());
       continue;
     }
@@ -132,7 +147,9 @@ asio::awaitable<void> Connection::write_loop([[maybe_unused]] std::shared_ptr<Co
       continue;
     }
     bytes.clear();
+    trim(bytes);
     bytes.swap(outbox_);
+    is_writing_ = true;
     for (size_t done = 0; done < bytes.size() && open_;) {
       write_deadline_.expires_after(setup_->limits.write_timeout);
       write_deadline_.async_wait([self](const ErrorCode& error) {
@@ -145,6 +162,7 @@ asio::awaitable<void> Connection::write_loop([[maybe_unused]] std::shared_ptr<Co
       done += n;
       pending_ -= std::min(n, pending_.load());
     }
+    is_writing_ = false;
     changed_.cancel();  // `linger` waits for this
   }
 }
@@ -157,16 +175,13 @@ asio::awaitable<bool> Connection::serve_one() {
   keep_alive_ = reader.keep_alive();
   is_http10_ = reader.is_http10();
   Request request = reader.take();
-  is_head_ = request.method == "HEAD";
-  request.remote_address = remote_address_;
-  request.is_tls = is_tls_;
-  request.received_s = first_byte_s_;
+  add_origin(request);
   answer_ = Answer::open;
   auto exchange =
       std::make_shared<ConnectionExchange>(shared_from_this(), ++exchange_id_, std::move(request));
   try {
     setup_->handler(std::move(exchange));
-  } catch (const std::exception&) {
+  } catch (...) {
     answer(exchange_id_, fault(500, "the server made a mistake"));
   }
   co_await wait_for_answer();
@@ -184,6 +199,8 @@ asio::awaitable<void> Connection::wait_for_answer() {
 asio::awaitable<bool> Connection::read_request(RequestReader& reader) {
   const ServerLimits& limits = setup_->limits;
   idle_ = true;
+  is_head_ = false;
+  if (inbox_.empty()) trim(inbox_);
   Time deadline = Clock::now() + limits.idle_timeout;
   bool asked = false;
   while (open_) {
@@ -199,16 +216,12 @@ asio::awaitable<bool> Connection::read_request(RequestReader& reader) {
       refuse(reader.status(), reader.why());
       co_return false;
     }
-    if (state != RequestReader::State::head && !std::exchange(asked, true) && setup_->on_head)
-      if (auto response = setup_->on_head(reader.head())) {
-        is_head_ = reader.head().method == "HEAD";
-        refuse(std::move(*response));
-        co_return false;
-      }
+    if (state != RequestReader::State::head && !std::exchange(asked, true) && is_refused(reader))
+      co_return false;
     if (state == RequestReader::State::complete) co_return true;
     if (state != before) {
       deadline = Clock::now() + limits.body_timeout;
-      if (reader.expects_continue()) send("HTTP/1.1 100 Continue\r\n\r\n");
+      if (reader.expects_continue() && inbox_.empty()) send("HTTP/1.1 100 Continue\r\n\r\n");
     }
     if (eof_ || (idle_ && setup_->stopping)) co_return false;
     const bool changed = co_await wait(changed_, deadline);
@@ -219,25 +232,42 @@ asio::awaitable<bool> Connection::read_request(RequestReader& reader) {
   co_return false;
 }
 
+bool Connection::is_refused(const RequestReader& reader) {
+  is_head_ = reader.head().method == "HEAD";
+  if (!setup_->on_head) return false;
+  Request head = reader.head();
+  add_origin(head);
+  const auto response = setup_->on_head(head);
+  if (response) refuse(*response);
+  return response.has_value();
+}
+
+void Connection::add_origin(Request& request) const {
+  request.remote_address = remote_address_;
+  request.is_tls = is_tls_;
+  request.received_s = first_byte_s_;
+}
+
 // Whatever was written is given out, and what the client still sends is read for a moment: closing
 // on unread bytes would take the answer from it.
 asio::awaitable<void> Connection::linger() {
-  const Time deadline = Clock::now() + setup_->limits.write_timeout;
-  while (open_ && (!outbox_.empty() || pending_ > 0)) {
-    const bool changed = co_await wait(changed_, deadline);
-    if (!changed) co_return;
-  }
-  if (!open_ || eof_ || is_tls_) co_return;
+  // `write_loop` gives up on a client that takes nothing.
+  while (open_ && (!outbox_.empty() || is_writing_)) co_await wait(changed_, Time::max());
+  if (!open_ || eof_) co_return;
   discards_ = true;
   inbox_.clear();
   room_.cancel();
-  ErrorCode ignored;
-  transport_->socket().shutdown(Socket::shutdown_send, ignored);
+  asio::co_spawn(*io_, end_sending(shared_from_this()), asio::detached);
   const Time end = Clock::now() + kLinger;
   while (open_ && !eof_) {
     const bool changed = co_await wait(changed_, end);
     if (!changed) co_return;
   }
+}
+
+asio::awaitable<void> Connection::end_sending([[maybe_unused]] std::shared_ptr<Connection> self) {
+  ErrorCode ignored;
+  co_await transport_->end_sending(ignored);
 }
 
 // --- writing --------------------------------------------------------------------------------
@@ -264,7 +294,7 @@ Response Connection::fault(int status, const std::string& why) const {
       .status = status, .content_type = "text/plain; charset=utf-8", .headers = {}, .body = why};
 }
 
-void Connection::refuse(Response response) {
+void Connection::refuse(const Response& response) {
   send(response_text(response, is_head_ ? Framing::no_body : Framing::length, false));
 }
 
@@ -292,7 +322,7 @@ void Connection::peer_gone(bool lost) {
 
 // --- of exchanges ---------------------------------------------------------------------------
 
-void Connection::post(std::function<void()> work) { asio::post(*io_, std::move(work)); }
+void Connection::post(std::function<void()> work) { loop_->post(std::move(work)); }
 
 void Connection::answer(uint64_t id, Response response) {
   post([self = shared_from_this(), id, response = std::move(response)] {
@@ -314,7 +344,7 @@ void Connection::begin_stream(uint64_t id, Response head, StreamOptions options)
     self->send(response_text(head, self->is_http10_ ? Framing::to_close : Framing::chunked,
                              self->keep_alive_));
     self->send_chunk(head.body);
-    if (options.keep_alive_interval.count() > 0) self->keep_alive_later(id);
+    if (self->open_ && options.keep_alive_interval.count() > 0) self->keep_alive_later(id);
   });
 }
 

@@ -10,6 +10,7 @@
 #include <memory>
 #include <string>
 
+#include "http/io_loop.h"
 #include "http/request_reader.h"
 #include "http/response_text.h"
 #include "http/transport.h"
@@ -28,7 +29,7 @@ struct ConnectionSetup {
 
 class Connection : public std::enable_shared_from_this<Connection> {
  public:
-  Connection(std::shared_ptr<boost::asio::io_context> io, std::unique_ptr<Transport> transport,
+  Connection(std::shared_ptr<IoLoop> loop, std::unique_ptr<Transport> transport,
              std::shared_ptr<ConnectionSetup> setup, std::string remote_address, bool is_tls);
   ~Connection();
 
@@ -55,14 +56,18 @@ class Connection : public std::enable_shared_from_this<Connection> {
   boost::asio::awaitable<void> read_loop(std::shared_ptr<Connection> self);
   boost::asio::awaitable<void> write_loop(std::shared_ptr<Connection> self);
   boost::asio::awaitable<bool> handshake();
+  boost::asio::awaitable<void> serve_all(bool busy);
   boost::asio::awaitable<bool> serve_one();
   boost::asio::awaitable<bool> read_request(RequestReader& reader);
   boost::asio::awaitable<void> wait_for_answer();
   boost::asio::awaitable<void> linger();
+  boost::asio::awaitable<void> end_sending(std::shared_ptr<Connection> self);
   boost::asio::awaitable<bool> wait(Timer& timer, Time deadline);
   void keep_alive_later(uint64_t id);
 
-  void refuse(Response response);
+  bool is_refused(const RequestReader& reader);
+  void add_origin(Request& request) const;
+  void refuse(const Response& response);
   void refuse(int status, const std::string& why);
   Response fault(int status, const std::string& why) const;
   void send(std::string bytes);
@@ -73,7 +78,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
     return id == exchange_id_ && state == answer_;
   }
 
-  std::shared_ptr<boost::asio::io_context> io_;
+  std::shared_ptr<IoLoop> loop_;
+  boost::asio::io_context* io_;
   std::unique_ptr<Transport> transport_;
   std::shared_ptr<ConnectionSetup> setup_;
   const std::string remote_address_;
@@ -86,7 +92,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::atomic<bool> open_{true};  // bytes can be written
   bool eof_ = false;              // the client sends no more
   bool idle_ = true;              // waits for a first byte
-  bool discards_ = false;         // what comes is thrown away
+  bool is_writing_ = false;
+  bool discards_ = false;  // what comes is thrown away
   double first_byte_s_ = 0;
 
   uint64_t exchange_id_ = 0;  // of the present exchange

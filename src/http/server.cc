@@ -5,12 +5,15 @@
 #include <unistd.h>
 
 #include <boost/asio/local/stream_protocol.hpp>
+#include <boost/asio/post.hpp>
+#include <cerrno>
 #include <cstring>
 #include <mutex>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "base/file_descriptor.h"
 #include "http/connection.h"
 
 namespace octavo::http {
@@ -27,8 +30,9 @@ constexpr std::chrono::milliseconds kAcceptPause{100};
 constexpr int kBacklog = 4096;
 
 struct IoThread {
-  std::shared_ptr<asio::io_context> io = std::make_shared<asio::io_context>(1);
-  asio::executor_work_guard<asio::io_context::executor_type> work = asio::make_work_guard(*io);
+  std::shared_ptr<IoLoop> loop = std::make_shared<IoLoop>();
+  asio::io_context& io = loop->context();
+  asio::executor_work_guard<asio::io_context::executor_type> work = asio::make_work_guard(io);
   std::vector<std::weak_ptr<Connection>> connections;  // of its thread
   size_t prune_at = 64;
   std::thread thread;
@@ -89,6 +93,14 @@ Result<void> load_certificate(asio::ssl::context& tls, const ServerOptions& opti
   return {};
 }
 
+// Whether a server has this Unix socket. One that is busy, or may not be asked, counts.
+bool is_answered(const std::string& path) {
+  const FileDescriptor probe(::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  const Unix::endpoint endpoint(path);
+  return ::connect(probe.get(), endpoint.data(), static_cast<socklen_t>(endpoint.size())) == 0 ||
+         errno != ECONNREFUSED;
+}
+
 class AsioServer : public Server {
  public:
   ~AsioServer() override;
@@ -116,6 +128,8 @@ class AsioServer : public Server {
 };
 
 Result<void> AsioServer::listen(ServerOptions options) {
+  if (options.num_threads < 1)
+    return fail(ErrorCode::invalid_argument, "a server needs at least one thread");
   if (options.ssl_certfile.empty() != options.ssl_keyfile.empty())
     return fail(ErrorCode::invalid_argument,
                 "TLS needs both --ssl-certfile and --ssl-keyfile, and one is missing");
@@ -128,10 +142,11 @@ Result<void> AsioServer::listen(ServerOptions options) {
   setup_->on_head = options.on_head;
   setup_->on_fault = options.on_fault;
   for (int i = 0; i < options.num_threads; ++i) threads_.push_back(std::make_unique<IoThread>());
-  acceptor_.emplace(*threads_.front()->io);
+  acceptor_.emplace(threads_.front()->io);
   OCTAVO_CHECK_OK(options.uds.empty() ? open_tcp(options) : open_unix(options.uds));
-  asio::co_spawn(*threads_.front()->io, accept_loop(), asio::detached);
-  for (auto& thread : threads_) thread->thread = std::thread([io = thread->io] { io->run(); });
+  asio::co_spawn(threads_.front()->io, accept_loop(), asio::detached);
+  for (auto& thread : threads_)
+    thread->thread = std::thread([loop = thread->loop] { loop->run(); });
   return {};
 }
 
@@ -154,11 +169,7 @@ Result<void> AsioServer::remove_stale(const std::string& path) {
     return fail(ErrorCode::io_error, fmt::format("'{}' is there and is no socket; it was left "
                                                  "alone, give --uds another path",
                                                  path));
-  asio::io_context io;
-  Unix::socket probe(io);
-  SystemError error;
-  probe.connect(Unix::endpoint(path), error);
-  if (!error)
+  if (is_answered(path))
     return fail(ErrorCode::io_error,
                 fmt::format("the socket '{}' is in use; give --uds another path", path));
   unlink(path.c_str());
@@ -172,7 +183,6 @@ Result<void> AsioServer::open_unix(const std::string& path) {
   OCTAVO_CHECK_OK(remove_stale(path));
   OCTAVO_CHECK_OK(open(Generic::endpoint(Unix::endpoint(path)), fmt::format("'{}'", path)));
   uds_ = path;
-  chmod(path.c_str(), 0600);
   return {};
 }
 
@@ -181,6 +191,8 @@ Result<void> AsioServer::open(Generic::endpoint endpoint, const std::string& wha
   acceptor_->open(endpoint.protocol(), error);
   if (!error && endpoint.protocol().family() != AF_UNIX)
     acceptor_->set_option(asio::socket_base::reuse_address(true), error);
+  // Before it has a name, so that there is no moment in which others could connect.
+  if (!error && endpoint.protocol().family() == AF_UNIX) fchmod(acceptor_->native_handle(), 0600);
   if (!error) acceptor_->bind(endpoint, error);
   if (!error) acceptor_->listen(kBacklog, error);
   if (!error) return {};
@@ -191,10 +203,10 @@ Result<void> AsioServer::open(Generic::endpoint endpoint, const std::string& wha
 }
 
 asio::awaitable<void> AsioServer::accept_loop() {
-  asio::steady_timer pause(*threads_.front()->io);
+  asio::steady_timer pause(threads_.front()->io);
   while (acceptor_->is_open()) {
     IoThread& thread = *threads_[next_thread_++ % threads_.size()];
-    Socket socket(*thread.io);
+    Socket socket(thread.io);
     SystemError error;
     co_await acceptor_->async_accept(socket, asio::redirect_error(asio::use_awaitable, error));
     if (!error) {
@@ -214,10 +226,10 @@ void AsioServer::take(Socket socket, IoThread& thread) {
   const std::string address = address_of(socket, is_unix);
   auto transport =
       tls_ ? make_transport(std::move(socket), *tls_) : make_transport(std::move(socket));
-  auto connection = std::make_shared<Connection>(thread.io, std::move(transport), setup_, address,
+  auto connection = std::make_shared<Connection>(thread.loop, std::move(transport), setup_, address,
                                                  tls_.has_value());
   const bool busy = setup_->num_connections > setup_->limits.max_connections;
-  asio::post(*thread.io, [&thread, connection = std::move(connection), busy] {
+  asio::post(thread.io, [&thread, connection = std::move(connection), busy] {
     thread.add(connection);
     connection->start(busy);
   });
@@ -225,12 +237,12 @@ void AsioServer::take(Socket socket, IoThread& thread) {
 
 void AsioServer::stop_accepting() {
   setup_->stopping = true;
-  asio::post(*threads_.front()->io, [this] {
+  asio::post(threads_.front()->io, [this] {
     SystemError ignored;
     if (acceptor_) acceptor_->close(ignored);
   });
   for (auto& thread : threads_)
-    asio::post(*thread->io, [&thread = *thread] {
+    asio::post(thread->io, [&thread = *thread] {
       thread.each([](Connection& connection) { connection.end_if_idle(); });
     });
 }
@@ -238,17 +250,14 @@ void AsioServer::stop_accepting() {
 AsioServer::~AsioServer() {
   if (acceptor_) stop_accepting();
   for (auto& thread : threads_) {
-    asio::post(*thread->io, [&thread = *thread] {
+    asio::post(thread->io, [&thread = *thread] {
       thread.each([](Connection& connection) { connection.cut(); });
       thread.work.reset();
     });
     if (thread->thread.joinable()) thread->thread.join();
   }
-  // What was posted too late holds on to connections, and they to their io_context.
-  for (auto& thread : threads_) {
-    thread->io->restart();
-    thread->io->poll();
-  }
+  // Exchanges may live on.
+  for (auto& thread : threads_) thread->loop->close();
   if (!uds_.empty()) unlink(uds_.c_str());
 }
 

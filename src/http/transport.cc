@@ -29,6 +29,13 @@ class StreamTransport : public Transport {
     co_return co_await stream_.async_write_some(buffer,
                                                 asio::redirect_error(asio::use_awaitable, error));
   }
+  asio::awaitable<void> end_sending(ErrorCode& error) override {
+    if constexpr (kIsTls)
+      co_await stream_.async_shutdown(asio::redirect_error(asio::use_awaitable, error));
+    else
+      stream_.shutdown(Socket::shutdown_send, error);
+    co_return;
+  }
   Socket& socket() override {
     if constexpr (kIsTls)
       return stream_.next_layer();

@@ -22,6 +22,8 @@ class Transport {
   virtual boost::asio::awaitable<void> handshake(ErrorCode& error) = 0;
   virtual boost::asio::awaitable<size_t> read_some(std::span<char> into, ErrorCode& error) = 0;
   virtual boost::asio::awaitable<size_t> write_some(std::string_view from, ErrorCode& error) = 0;
+  // Says that nothing more comes. With TLS done when the client has said so, too; reads may go on.
+  virtual boost::asio::awaitable<void> end_sending(ErrorCode& error) = 0;
   virtual Socket& socket() = 0;
 };
 
