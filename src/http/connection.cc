@@ -190,8 +190,7 @@ asio::awaitable<bool> Connection::serve_one() {
 
 asio::awaitable<void> Connection::wait_for_answer() {
   while (open_ && answer_ != Answer::done) co_await wait(changed_, Time::max());
-  // Nothing that comes later is for this request.
-  answer_ = Answer::none;
+  if (answer_ != Answer::done) answer_ = Answer::lost;
   gone_ = nullptr;
 }
 
@@ -386,9 +385,8 @@ void Connection::end_stream(uint64_t id, std::string last) {
 
 void Connection::on_disconnect(uint64_t id, std::function<void()> gone) {
   post([self = shared_from_this(), id, gone = std::move(gone)] {
-    if (id == self->exchange_id_ && self->answer_ == Answer::done) return;
-    const bool is_present = id == self->exchange_id_ && self->answer_ != Answer::none;
-    if (self->eof_ || !is_present) return gone();
+    if (id != self->exchange_id_ || self->answer_ == Answer::done) return;
+    if (self->eof_ || self->answer_ == Answer::lost) return gone();
     self->gone_ = gone;
   });
 }

@@ -50,7 +50,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
  private:
   using Timer = boost::asio::steady_timer;
   using Time = Timer::time_point;
-  enum class Answer : uint8_t { none, open, streaming, done };
+  enum class Answer : uint8_t { open, streaming, done, lost };
 
   boost::asio::awaitable<void> run(std::shared_ptr<Connection> self, bool busy);
   boost::asio::awaitable<void> read_loop(std::shared_ptr<Connection> self);
@@ -97,7 +97,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   double first_byte_s_ = 0;
 
   uint64_t exchange_id_ = 0;  // of the present exchange
-  Answer answer_ = Answer::none;
+  Answer answer_ = Answer::done;
   bool keep_alive_ = false, is_http10_ = false, is_head_ = false;
   std::function<void()> gone_;  // the exchange's
   StreamOptions stream_;

@@ -11,6 +11,7 @@
 #include <cstring>
 #include <limits>
 #include <optional>
+#include <stdexcept>
 #include <utility>
 
 #include "http/hex.h"
@@ -141,7 +142,11 @@ void RequestReader::parse_head(std::string_view head) {
   parser.header_limit(std::numeric_limits<std::uint32_t>::max());
   parser.body_limit(std::numeric_limits<std::uint64_t>::max());
   beast::error_code error;
-  parser.put(boost::asio::buffer(head.data(), head.size()), error);
+  try {
+    parser.put(boost::asio::buffer(head.data(), head.size()), error);
+  } catch (const std::length_error&) {  // of Beast: 64 KiB is all that one header may have
+    return fault(431, "a header is larger than the server takes");
+  }
   if (error == beast::http::error::bad_version) return fault(505, "this server speaks HTTP/1.1");
   if (error || !parser.is_header_done())
     return fault(400, "this is no proper HTTP request: " + error.message());

@@ -86,6 +86,8 @@ Result<void> load_certificate(asio::ssl::context& tls, const ServerOptions& opti
                       asio::ssl::context::no_sslv3 | asio::ssl::context::no_tlsv1 |
                       asio::ssl::context::no_tlsv1_1,
                   error);
+  // OpenSSL would ask the terminal.
+  tls.set_password_callback([](auto, auto) { return std::string(); }, error);
   tls.use_certificate_chain_file(options.ssl_certfile, error);
   if (error) return refuse(options.ssl_certfile, error);
   tls.use_private_key_file(options.ssl_keyfile, asio::ssl::context::pem, error);
@@ -204,7 +206,7 @@ Result<void> AsioServer::open(Generic::endpoint endpoint, const std::string& wha
 
 asio::awaitable<void> AsioServer::accept_loop() {
   asio::steady_timer pause(threads_.front()->io);
-  while (acceptor_->is_open()) {
+  for (;;) {
     IoThread& thread = *threads_[next_thread_++ % threads_.size()];
     Socket socket(thread.io);
     SystemError error;
@@ -213,6 +215,7 @@ asio::awaitable<void> AsioServer::accept_loop() {
       take(std::move(socket), thread);
       continue;
     }
+    if (!acceptor_->is_open()) break;
     // No free file descriptor, most likely.
     pause.expires_after(kAcceptPause);
     co_await pause.async_wait(asio::redirect_error(asio::use_awaitable, error));
