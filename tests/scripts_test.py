@@ -337,18 +337,25 @@ class TheTwoCommands(ScriptsCase):
         for folder in ("text", "kv"):
             self.program(self.root / f"src/{folder}/a_test.cc", "")
 
-    def test_quickstart_answers_the_prompt_and_says_how_to_go_on(self):
+    def test_quickstart_answers_a_prompt(self):
         run = self.run_script("quickstart", 'Say "hi", $HOME.')
         self.assertEqual(0, run.returncode, run.stderr)
         self.assertEqual(["octavo generate smollm2-135m --chat --max-tokens 256 --prompt Say \"hi\", $HOME."],
                          self.calls("octavo"))
         self.assertEqual(1, len([c for c in self.calls("cmake") if c.endswith("--target octavo")]))
-        for hint in ("octavo chat", "octavo generate", "cmake --install"):
+
+    def test_quickstart_serves_and_says_how_to_call_it(self):
+        run = self.run_script("quickstart")
+        self.assertEqual(0, run.returncode, run.stderr)
+        self.assertEqual(["octavo serve smollm2-135m --port 8000"], self.calls("octavo"))
+        for hint in ("curl http://127.0.0.1:8000/v1/chat/completions", "octavo chat", "cmake --install"):
             self.assertIn(hint, run.stdout)
+        self.run_script("quickstart", OCTAVO_PORT="8001")
+        self.assertEqual("octavo serve smollm2-135m --port 8001", self.calls("octavo")[-1])
 
     def test_quickstart_reports_a_failed_program(self):
         self.program(self.bin / "octavo", "#!/bin/bash\nexit 5\n")
-        self.assert_one_sentence(self.run_script("quickstart"), "exit code 5")
+        self.assert_one_sentence(self.run_script("quickstart", "Hello"), "exit code 5")
 
     def test_quickstart_refuses_what_it_does_not_know(self):
         self.assert_one_sentence(self.run_script("quickstart", "--fast"), "--fast")
