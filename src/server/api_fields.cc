@@ -412,13 +412,14 @@ constexpr std::array kFields = {
 };
 
 std::string with_numbers(std::string text, const ApiLimits& limits) {
+  constexpr int kLargest = std::numeric_limits<int>::max();
   const bool has_cap = limits.max_logprobs != kNoLogprobsCap;
   const std::pair<std::string_view, int> numbers[] = {
-      {"@last_token", limits.vocab_size - 1},
-      {"@max_model_len", limits.max_model_len},
+      {"@last_token", limits.vocab_size > 0 ? limits.vocab_size - 1 : kLargest},
+      {"@max_model_len", limits.max_model_len > 0 ? limits.max_model_len : kLargest},
       {"@max_choices", std::min(limits.max_choices, kMaxChoices)},
       {"@min_logprobs", has_cap ? 0 : -1},
-      {"@max_logprobs", has_cap ? limits.max_logprobs : std::numeric_limits<int>::max()},
+      {"@max_logprobs", has_cap ? limits.max_logprobs : kLargest},
   };
   for (const auto& [word, number] : numbers)
     for (size_t at = 0; (at = text.find(word, at)) != std::string::npos;)
@@ -450,9 +451,9 @@ ApiResult<void> read_fields(BodyFields& body, Endpoint endpoint, const ApiLimits
   return {};
 }
 
-Json schema_of(const ApiField& field, const ApiLimits& limits) {
+Json schema_of(const ApiField& field, const ApiLimits& limits, bool nullable) {
   Json schema = Json::parse(with_numbers(std::string(field.schema), limits));
-  allow_null(schema);
+  if (nullable) allow_null(schema);
   schema["description"] = with_numbers(std::string(field.help), limits);
   return schema;
 }

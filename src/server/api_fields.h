@@ -68,7 +68,7 @@ std::span<const ApiField> api_fields();
 ApiResult<void> read_fields(BodyFields& body, Endpoint endpoint, const ApiLimits& limits,
                             RequestDraft& draft);
 
-nlohmann::ordered_json schema_of(const ApiField& field, const ApiLimits& limits);
+nlohmann::ordered_json schema_of(const ApiField& field, const ApiLimits& limits, bool nullable);
 
 tl::unexpected<ApiError> refuse_field(std::string_view param, std::string message);
 tl::unexpected<ApiError> refuse_unsupported(std::string_view param, std::string message);

@@ -123,6 +123,9 @@ TEST(ApiRequest, MaxTokens) {
     EXPECT_EQ(chat(fmt::format("\"{}\":null", name))->params.max_tokens, std::nullopt);
   }
   EXPECT_EQ(completion(R"("max_tokens":null)")->params.max_tokens, 16);
+  EXPECT_TRUE(completion(R"("max_tokens":null)")->max_tokens_is_default);
+  EXPECT_FALSE(completion(R"("max_tokens":16)")->max_tokens_is_default);
+  EXPECT_FALSE(chat(R"("max_completion_tokens":16)")->max_tokens_is_default);
   EXPECT_EQ(completion(R"("max_tokens":0,"echo":true)")->params.max_tokens, 0);
   EXPECT_EQ(refused(chat(R"("max_tokens":3,"max_completion_tokens":4)")), "max_completion_tokens");
   EXPECT_EQ(chat(R"("max_tokens":3,"max_completion_tokens":3)")->params.max_tokens, 3);

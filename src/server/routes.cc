@@ -12,6 +12,7 @@
 #include "server/api_tokenize.h"
 #include "server/clock.h"
 #include "server/home_page.h"
+#include "server/openapi.h"
 #include "server/service.h"
 #include "server/service_parts.h"
 
@@ -351,6 +352,12 @@ void Service::get_requests(const Exchange& exchange) {
   });
 }
 
-void Service::get_openapi(const Exchange& exchange) { respond_json(exchange, "{}"); }
+void Service::get_openapi(const Exchange& exchange) {
+  const bool is_loading = state_ == ServiceState::loading;
+  respond_json(exchange, openapi_json({.limits = is_loading ? ApiLimits{} : serving_.limits,
+                                       .needs_key = access_.has_keys(),
+                                       .needs_key_for_metrics =
+                                           access_.has_keys() && !options_.access.metrics_public}));
+}
 
 }  // namespace octavo

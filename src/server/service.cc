@@ -181,8 +181,8 @@ ApiResult<Request> Service::finish_prompt(GenerationRequest& request,
   }
   SamplingParams params = request.params;
   const int room = serving_.limits.max_model_len - static_cast<int>(ids.size());
-  if (request.max_tokens_is_default && room >= 1)
-    params.max_tokens = std::min(*params.max_tokens, room);
+  if (request.max_tokens_is_default)
+    params.max_tokens = std::max({std::min(*params.max_tokens, room), params.min_tokens, 1});
   return Request{.prompt_token_ids = std::move(ids),
                  .params = std::move(params),
                  .priority = request.priority,

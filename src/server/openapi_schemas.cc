@@ -1,0 +1,131 @@
+#include "server/openapi_schemas.h"
+
+namespace octavo {
+
+std::string_view openapi_schemas() {
+  return R"json({
+"Error": {"type": "object", "required": ["error"], "properties": {"error": {
+  "type": "object", "required": ["message", "type", "param", "code"], "properties": {
+    "message": {"type": "string"}, "type": {"type": "string"},
+    "param": {"type": ["string", "null"], "description": "The field"},
+    "code": {"type": ["string", "null"]}}}}},
+"Health": {"type": "object", "required": ["status"], "properties": {
+  "status": {"enum": ["ok", "loading", "draining", "stalled"]},
+  "progress": {"type": "number"}, "reason": {"type": "string"}}},
+"TextPart": {"type": "object", "required": ["type", "text"], "properties": {
+  "type": {"const": "text"}, "text": {"type": "string"}}},
+"Message": {"type": "object", "required": ["role"], "properties": {
+    "role": {"enum": ["system", "developer", "user", "assistant"]},
+    "content": {"anyOf": [{"type": "string"},
+      {"type": "array", "items": {"$ref": "#/components/schemas/TextPart"}}, {"type": "null"}]},
+    "tool_calls": {"enum": [null, [], {}]}, "function_call": {"enum": [null, [], {}]}},
+  "anyOf": [{"properties": {"role": {"const": "assistant"}}},
+    {"required": ["content"], "properties": {"content": {"type": ["string", "array"]}}}]},
+"Usage": {"type": "object", "required": ["prompt_tokens", "completion_tokens", "total_tokens"],
+  "properties": {"prompt_tokens": {"type": "integer"}, "completion_tokens": {"type": "integer"},
+    "total_tokens": {"type": "integer"}, "prompt_tokens_details": {"type": "object",
+      "properties": {"cached_tokens": {"type": "integer"}}}}},
+"Timings": {"type": "object", "description": "With llama.cpp's names; of the prompt that took longest",
+  "properties": {"queue_ms": {"type": "number"}, "cache_n": {"type": "integer"},
+    "prompt_n": {"type": "integer"}, "prompt_ms": {"type": "number"},
+    "prompt_per_second": {"type": "number"}, "predicted_n": {"type": "integer"},
+    "predicted_ms": {"type": "number"}, "predicted_per_second": {"type": "number"}}},
+"FinishReason": {"enum": ["stop", "length", "abort", "error"],
+  "description": "abort: the server cut it, as when it is stopped"},
+"StopReason": {"type": ["string", "integer", "null"],
+  "description": "The stop text or stop token that ended the answer"},
+"TokenIds": {"type": "array", "items": {"type": "integer"}},
+"PromptLogprobs": {"type": "array", "items": {"type": ["object", "null"], "additionalProperties": {
+  "type": "object", "required": ["logprob", "rank", "decoded_token"], "properties": {
+    "logprob": {"type": "number"}, "rank": {"type": "integer"}, "decoded_token": {"type": "string"}}}}},
+"ChatLogprob": {"type": "object", "required": ["token", "logprob", "bytes"], "properties": {
+  "token": {"type": "string"}, "logprob": {"type": "number"},
+  "bytes": {"type": "array", "items": {"type": "integer", "minimum": 0, "maximum": 255}},
+  "top_logprobs": {"type": "array", "items": {"$ref": "#/components/schemas/ChatLogprob"}}}},
+"ChatLogprobs": {"type": ["object", "null"], "required": ["content"], "properties": {
+  "content": {"type": "array", "items": {"$ref": "#/components/schemas/ChatLogprob"}}}},
+"CompletionLogprobs": {"type": ["object", "null"],
+  "required": ["tokens", "token_logprobs", "top_logprobs", "text_offset"], "properties": {
+    "tokens": {"type": "array", "items": {"type": "string"}},
+    "token_logprobs": {"type": "array", "items": {"type": ["number", "null"]}},
+    "top_logprobs": {"type": "array", "items": {"type": ["object", "null"],
+      "additionalProperties": {"type": "number"}}},
+    "text_offset": {"type": "array", "items": {"type": "integer"},
+      "description": "In characters of the choice's text"}}},
+"ChatCompletion": {"type": "object",
+  "required": ["id", "object", "created", "model", "choices", "usage", "seed"], "properties": {
+    "id": {"type": "string"}, "object": {"const": "chat.completion"},
+    "created": {"type": "integer"}, "model": {"type": "string"},
+    "system_fingerprint": {"type": ["string", "null"]},
+    "choices": {"type": "array", "items": {"type": "object",
+      "required": ["index", "message", "finish_reason"], "properties": {
+        "index": {"type": "integer"},
+        "message": {"type": "object", "required": ["role", "content"], "properties": {
+          "role": {"const": "assistant"}, "content": {"type": "string"}}},
+        "logprobs": {"$ref": "#/components/schemas/ChatLogprobs"},
+        "finish_reason": {"$ref": "#/components/schemas/FinishReason"},
+        "stop_reason": {"$ref": "#/components/schemas/StopReason"},
+        "token_ids": {"$ref": "#/components/schemas/TokenIds"}}}},
+    "prompt_token_ids": {"$ref": "#/components/schemas/TokenIds"},
+    "prompt_logprobs": {"$ref": "#/components/schemas/PromptLogprobs"},
+    "usage": {"$ref": "#/components/schemas/Usage"}, "seed": {"type": "integer"},
+    "timings": {"$ref": "#/components/schemas/Timings"}}},
+"Completion": {"type": "object",
+  "required": ["id", "object", "created", "model", "choices", "usage", "seed"], "properties": {
+    "id": {"type": "string"}, "object": {"const": "text_completion"},
+    "created": {"type": "integer"}, "model": {"type": "string"},
+    "system_fingerprint": {"type": ["string", "null"]},
+    "choices": {"type": "array", "items": {"type": "object",
+      "required": ["index", "text", "finish_reason"], "properties": {
+        "index": {"type": "integer", "description": "Of the prompt times n, plus of the choice"},
+        "text": {"type": "string"},
+        "logprobs": {"$ref": "#/components/schemas/CompletionLogprobs"},
+        "finish_reason": {"$ref": "#/components/schemas/FinishReason"},
+        "stop_reason": {"$ref": "#/components/schemas/StopReason"},
+        "token_ids": {"$ref": "#/components/schemas/TokenIds"},
+        "prompt_token_ids": {"$ref": "#/components/schemas/TokenIds"},
+        "prompt_logprobs": {"$ref": "#/components/schemas/PromptLogprobs"},
+        "seed": {"type": "integer", "description": "Of its prompt, if there are several"}}}},
+    "usage": {"$ref": "#/components/schemas/Usage"},
+    "seed": {"type": "integer", "description": "Of the first prompt"},
+    "timings": {"$ref": "#/components/schemas/Timings"}}},
+"Events": {"type": "string", "description":
+  "Lines 'data: JSON', each followed by an empty one; the last is 'data: [DONE]'. Each event is as the whole answer, but has what a choice gained, for chat in 'delta' in place of 'message', and the object chat.completion.chunk. Lines that begin with a colon are comments. What goes wrong on the way comes as an event with 'error'"},
+"Model": {"type": "object", "required": ["id", "object", "created", "owned_by"], "properties": {
+  "id": {"type": "string"}, "object": {"const": "model"}, "created": {"type": "integer"},
+  "owned_by": {"type": "string"}, "root": {"type": "string"}, "parent": {"type": "null"},
+  "max_model_len": {"type": "integer"}, "meta": {"type": "object"}}},
+"Models": {"type": "object", "required": ["object", "data"], "properties": {
+  "object": {"const": "list"},
+  "data": {"type": "array", "items": {"$ref": "#/components/schemas/Model"}}}},
+"Tokens": {"anyOf": [
+  {"type": "object", "required": ["count", "max_model_len", "tokens"], "properties": {
+    "count": {"type": "integer"}, "max_model_len": {"type": "integer"},
+    "tokens": {"$ref": "#/components/schemas/TokenIds"},
+    "token_strs": {"type": ["array", "null"], "items": {"type": "string"}}}},
+  {"type": "object", "required": ["tokens"], "not": {"required": ["count"]}, "properties": {
+    "tokens": {"type": "array", "items": {"anyOf": [{"type": "integer"},
+      {"type": "object", "required": ["id", "piece"], "properties": {"id": {"type": "integer"},
+        "piece": {"type": ["string", "array"], "items": {"type": "integer"}}}}]}}}}]},
+"Text": {"type": "object", "required": ["prompt", "content"], "properties": {
+  "prompt": {"type": "string"}, "content": {"type": "string"}}},
+"TokenizerInfo": {"type": "object", "required": ["eos_token", "bos_token", "vocab_size"],
+  "properties": {"eos_token": {"type": ["string", "null"]}, "bos_token": {"type": ["string", "null"]},
+    "pad_token": {"type": ["string", "null"]}, "vocab_size": {"type": "integer"},
+    "model_max_length": {"type": "integer"}, "chat_template": {"type": ["string", "null"]}}},
+"Version": {"type": "object", "required": ["version", "commit"], "properties": {
+  "version": {"type": "string"}, "commit": {"type": "string"}}},
+"Load": {"type": "object", "required": ["server_load", "waiting"], "properties": {
+  "server_load": {"type": "integer", "description": "Requests that wait or run"},
+  "waiting": {"type": "integer"}, "expected_wait_s": {"type": ["number", "null"]}}},
+"Requests": {"type": "object", "required": ["object", "data"], "properties": {
+  "object": {"const": "list"}, "data": {"type": "array", "items": {"type": "object",
+    "required": ["request_id", "state"], "properties": {
+      "request_id": {"type": "string"}, "state": {"enum": ["waiting", "prefill", "running"]},
+      "prompt_tokens": {"type": "integer"}, "cached_tokens": {"type": "integer"},
+      "completion_tokens": {"type": "integer"}, "blocks": {"type": "integer"},
+      "preemptions": {"type": "integer"}, "age_s": {"type": "number"}}}}}}
+})json";
+}
+
+}  // namespace octavo
