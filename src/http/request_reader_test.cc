@@ -8,6 +8,7 @@ namespace octavo::http {
 namespace {
 
 using State = RequestReader::State;
+using namespace std::string_literals;
 
 constexpr std::string_view kPost =
     "POST /v1/a%20b?x=%20&y HTTP/1.1\r\nHost: h\r\nX-A:  one two \t\r\nContent-Length: "
@@ -125,7 +126,7 @@ TEST(RequestReader, RefusesTargetsThatCannotBe) {
   for (const char* target : {"/%", "/%4", "/%zz", "/a%00b", "/%0a", "/%7f", "a/b", "*", "h:443"})
     EXPECT_EQ(status_of(get(target)), 400) << target;
   EXPECT_EQ(status_of("GET / a HTTP/1.1\r\nHost: h\r\n\r\n"), 505);
-  EXPECT_EQ(status_of(std::string("GET /\0 HTTP/1.1\r\nHost: h\r\n\r\n", 30)), 400);
+  EXPECT_EQ(status_of("GET /\0 HTTP/1.1\r\nHost: h\r\n\r\n"s), 400);
   EXPECT_EQ(status_of(get("/" + std::string(20'000, 'a'))), 414);
 }
 
@@ -161,7 +162,7 @@ TEST(RequestReader, RefusesHeadersThatProgramsReadDifferently) {
        {"X-A: one\r\n two\r\n", "X-A: one\r\n\ttwo\r\n", "X-A : one\r\n", " X-A: one\r\n",
         "X-A\r\n", ": one\r\n", "X-A: one\nX-B: two\r\n", "X-A: o\rne\r\n", "X A: one\r\n"})
     EXPECT_EQ(status_of(with_headers(headers)), 400) << headers;
-  EXPECT_EQ(status_of(with_headers(std::string("X-A: o\0e\r\n", 10))), 400);
+  EXPECT_EQ(status_of(with_headers("X-A: o\0e\r\n"s)), 400);
 }
 
 TEST(RequestReader, RefusesChunksThatAreNone) {
