@@ -199,7 +199,6 @@ constexpr ApiField ignored(std::string_view name, uint8_t endpoints) {
 
 constexpr std::string_view kBool = R"({"type":"boolean"})";
 constexpr std::string_view kText = R"({"type":"string"})";
-constexpr std::string_view kName = R"({"type":"string","minLength":1})";
 constexpr std::string_view kObject = R"({"type":"object"})";
 constexpr std::string_view kIds =
     R"({"type":"array","items":{"type":"integer","minimum":0,"maximum":@last_token}})";
