@@ -4,6 +4,7 @@
 import os
 import subprocess
 import sys
+import tempfile
 import unittest
 from pathlib import Path
 
@@ -23,7 +24,8 @@ class Described(ServedCase):
         command = [venv.folder() / "bin/schemathesis", "run", self.server.url + "/openapi.json", "--checks", CHECKS,
                    "--seed", "1", "--max-examples", str(SECONDS * 2), "--max-time", str(SECONDS), "--request-timeout", "20",
                    "--generation-database", "none", "--no-color"]
-        run = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS + 240)
+        with tempfile.TemporaryDirectory() as folder:  # it leaves files where it runs
+            run = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS + 240, cwd=folder)
         self.assertEqual(0, run.returncode, run.stdout[-8000:] + run.stderr[-2000:])
         self.ok(self.server.post(COMPLETIONS, {"prompt": "still alive", "max_tokens": 2}))
 
