@@ -143,6 +143,7 @@ Result<void> serve_model(const Invocation& invocation, const std::string& path, 
   OCTAVO_TRY(const std::string chat_template, read_template(options.text("chat_template")));
   EngineOptions engine = read_engine_options(options);
   engine.model = path;
+  engine.max_logprobs = serve_options.max_logprobs;
   OCTAVO_TRY(serve_options.default_params,
              generation_defaults(options.text("generation_config"), engine.model));
   if (!is_loopback(serve_options.http.host) && serve_options.http.uds.empty() &&

@@ -50,7 +50,7 @@ Result<int> tokens_to_generate(const Request& request, int max_model_len) {
 }
 
 Result<void> check_request(const Request& request, const AdmissionLimits& limits) {
-  OCTAVO_CHECK_OK(validate(request.params, limits.num_tokens));
+  OCTAVO_CHECK_OK(validate(request.params, limits.num_tokens, limits.max_logprobs));
   if (request.priority != 0 && !limits.has_priorities)
     return fail(
         ErrorCode::invalid_argument,

@@ -11,6 +11,7 @@ struct AdmissionLimits {
   int max_model_len = 0;  // tokens of prompt and answer
   int num_blocks = 0;     // of the KV cache
   int block_size = 0;
+  int max_logprobs = kMaxLogprobs;
   bool has_priorities = true;  // false: a request that names one is refused
 };
 

@@ -58,6 +58,7 @@ Result<void> EngineCore::check(const Request& request) const {
                 .max_model_len = scheduler_->options().max_model_len,
                 .num_blocks = model_.limits().num_blocks,
                 .block_size = model_.limits().block_size,
+                .max_logprobs = options_.max_logprobs,
                 .has_priorities = scheduler_->options().policy == SchedulingPolicy::priority}));
   return encode_bad_words(request.params.bad_words, tokenizer_).map([](const auto&) {});
 }

@@ -42,7 +42,8 @@ struct EngineCoreOptions {
   // Asked before and after each step, and with wait = true before an answer is given out, also
   // before numbers are blamed for one; an error ends the request. May be empty.
   std::function<Result<void>(bool wait)> check_weights = {};
-  ThreadPool* pool = nullptr;  // draws for several rows at once; nullptr: one after the other
+  int max_logprobs = kMaxLogprobs;  // that a request may ask for; kNoLogprobsCap: any number
+  ThreadPool* pool = nullptr;       // draws for several rows at once; nullptr: one after the other
   std::function<double()> clock = {};                   // seconds; empty: since the engine was made
   std::function<void(const StepReport&)> on_step = {};  // after each step; may be empty
 };

@@ -26,6 +26,7 @@ struct EngineOptions {
   int max_num_seqs = 64;              // sequences that run at once
   int max_num_batched_tokens = 512;   // of one step; at least max_num_seqs
   int long_prefill_token_threshold = 0;  // of one prompt in a step; 0: no limit
+  int max_logprobs = kMaxLogprobs;       // that a request may ask for; kNoLogprobsCap: any
   int max_queue_len = 16384;             // requests that are not finished, at most
 
   SchedulingPolicy scheduling_policy = SchedulingPolicy::fcfs;

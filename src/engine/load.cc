@@ -121,6 +121,7 @@ EngineCoreOptions core_options(const EngineOptions& options, const LoadedEngine&
   out.scheduler = scheduler_options(options);
   out.scheduler.max_model_len = engine.max_model_len;
   out.pool = engine.pool.get();
+  out.max_logprobs = options.max_logprobs;
   out.on_step = options.on_step;
   if (engine.pack_job)
     out.check_weights = [job = engine.pack_job.get()](bool wait) {

@@ -76,12 +76,14 @@ bool matches_method(std::string_view asked, std::string_view method) {
 
 }  // namespace
 
-std::string request_id_of(const http::Request& request) {
+std::string request_id_of(const http::Request& request, const std::string& in_body) {
+  const auto is_decent = [](const std::string& id) {
+    return !id.empty() && id.size() <= kMaxRequestId &&
+           std::all_of(id.begin(), id.end(), is_id_character);
+  };
   const std::string* given = http::find_header(request.headers, "x-request-id");
-  if (given && !given->empty() && given->size() <= kMaxRequestId &&
-      std::all_of(given->begin(), given->end(), is_id_character))
-    return *given;
-  return fmt::format("{:016x}", fresh_seed());
+  if (given && is_decent(*given)) return *given;
+  return is_decent(in_body) ? in_body : fmt::format("{:016x}", fresh_seed());
 }
 
 ApiError param_error(const Error& error, std::string_view param) {

@@ -7,6 +7,7 @@
 #include <ctime>
 #include <utility>
 
+#include "base/version.h"
 #include "llm/chat_prompt.h"
 #include "server/api_answer.h"
 #include "server/api_tokenize.h"
@@ -208,18 +209,28 @@ ApiResult<std::vector<Request>> Service::prompts_of(CompletionRequest& request) 
   return prompts;
 }
 
-ApiResult<Request> Service::prompt_of(ChatRequest& request) const {
-  TemplateExtras extras{.kwargs = std::move(request.chat_template_kwargs)};
+ApiResult<std::vector<TokenId>> Service::render(const nlohmann::ordered_json& messages,
+                                                const ChatOptions& chat,
+                                                const std::optional<std::string>& chat_template,
+                                                nlohmann::ordered_json kwargs) const {
+  TemplateExtras extras{.kwargs = std::move(kwargs)};
   std::optional<ChatTemplate> own;
-  if (request.chat_template) {
-    auto parsed = ChatTemplate::parse(*request.chat_template);
+  if (chat_template) {
+    auto parsed = ChatTemplate::parse(*chat_template);
     if (!parsed) return tl::make_unexpected(param_error(parsed.error(), "chat_template"));
     own = std::move(*parsed);
     extras.chat_template = &*own;
   }
-  auto rendered = render_chat(serving_.loaded, request.messages, request.chat, extras);
+  auto rendered = render_chat(serving_.loaded, messages, chat, extras);
   if (!rendered) return tl::make_unexpected(param_error(rendered.error(), "messages"));
-  return finish_prompt(request, std::move(rendered->ids));
+  return std::move(rendered->ids);
+}
+
+ApiResult<Request> Service::prompt_of(ChatRequest& request) const {
+  auto ids = render(request.messages, request.chat, request.chat_template,
+                    std::move(request.chat_template_kwargs));
+  if (!ids) return tl::make_unexpected(ids.error());
+  return finish_prompt(request, std::move(*ids));
 }
 
 template <class ApiRequest>
@@ -227,10 +238,12 @@ void Service::start(const Exchange& exchange, ApiRequest& request, std::vector<R
                     std::string_view id_prefix) {
   if (options_.seed && !request.params.seed)
     for (Request& prompt : prompts) prompt.params.seed = options_.seed;
-  const std::string request_id = request_id_of(exchange->request());
-  AnswerHead head{.id = fmt::format("{}-{}", id_prefix, request_id),
-                  .created = std::time(nullptr),
-                  .model = request.model};
+  const std::string request_id = request_id_of(exchange->request(), request.request_id);
+  AnswerHead head{
+      .id = fmt::format("{}-{}", id_prefix, request_id),
+      .created = std::time(nullptr),
+      .model = request.model,
+      .system_fingerprint = fmt::format("octavo-{}-{}", version(), serving_.loaded.isa)};
   SessionRequest session{.prompts = std::move(prompts),
                          .writer = make_answer_writer(request, *serving_.loaded.tokenizer, head),
                          .headers = headers_of(exchange->request(), request_id),
@@ -277,12 +290,14 @@ void Service::post_chat(const Exchange& exchange) {
 void Service::post_tokenize(const Exchange& exchange) {
   auto request = parse_tokenize_request(exchange->request().body, serving_.limits);
   if (!request) return respond(exchange, request.error());
+  if (const auto error = check_model(request->model)) return respond(exchange, *error);
   const Tokenizer& tokenizer = *serving_.loaded.tokenizer;
   std::vector<TokenId> ids;
   if (request->messages) {
-    const auto rendered = render_chat(serving_.loaded, *request->messages, request->chat);
-    if (!rendered) return respond(exchange, param_error(rendered.error(), "messages"));
-    ids = rendered->ids;
+    auto rendered = render(*request->messages, request->chat, request->chat_template,
+                           std::move(request->chat_template_kwargs));
+    if (!rendered) return respond(exchange, rendered.error());
+    ids = std::move(*rendered);
   } else {
     auto encoded = tokenize_text(*request, tokenizer);
     if (!encoded) return respond(exchange, encoded.error());
@@ -292,8 +307,9 @@ void Service::post_tokenize(const Exchange& exchange) {
 }
 
 void Service::post_detokenize(const Exchange& exchange) {
-  const auto request = parse_detokenize_request(exchange->request().body, serving_.limits);
+  auto request = parse_detokenize_request(exchange->request().body, serving_.limits);
   if (!request) return respond(exchange, request.error());
+  if (const auto error = check_model(request->model)) return respond(exchange, *error);
   respond_json(exchange, detokenize_answer(*request, *serving_.loaded.tokenizer));
 }
 

@@ -95,6 +95,10 @@ class Service {
   void post_chat(const Exchange& exchange);
 
   ApiResult<std::vector<Request>> prompts_of(CompletionRequest& request) const;
+  ApiResult<std::vector<TokenId>> render(const nlohmann::ordered_json& messages,
+                                         const ChatOptions& chat,
+                                         const std::optional<std::string>& chat_template,
+                                         nlohmann::ordered_json kwargs) const;
   ApiResult<Request> prompt_of(ChatRequest& request) const;
   ApiResult<Request> finish_prompt(GenerationRequest& request, std::vector<TokenId> ids) const;
   std::optional<ApiError> check_model(std::string& model) const;
