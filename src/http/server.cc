@@ -229,8 +229,9 @@ void AsioServer::take(Socket socket, IoThread& thread) {
   const std::string address = address_of(socket, is_unix);
   auto transport =
       tls_ ? make_transport(std::move(socket), *tls_) : make_transport(std::move(socket));
-  auto connection = std::make_shared<Connection>(thread.loop, std::move(transport), setup_, address,
-                                                 tls_.has_value());
+  // Not make_shared: the memory would last as long as the weak pointers.
+  std::shared_ptr<Connection> connection(
+      new Connection(thread.loop, std::move(transport), setup_, address, tls_.has_value()));
   const bool busy = setup_->num_connections > setup_->limits.max_connections;
   asio::post(thread.io, [&thread, connection = std::move(connection), busy] {
     thread.add(connection);
