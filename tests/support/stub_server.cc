@@ -126,10 +126,12 @@ int run(int argc, char** argv) {
   };
   std::unique_ptr<SlowStub> model;  // outlives the engine
   const auto line = cli::parse_command_line(arguments, environment);
-  const auto served = line.and_then([&](const cli::CommandLine& parsed) {
-    return cli::serve_model(
-        std::get<cli::Invocation>(parsed), "stub", terminal,
-        [&](const EngineOptions& options) { return make_engine(options, stub, model); });
+  const auto served = line.and_then([&](const cli::CommandLine& parsed) -> Result<void> {
+    const auto* invocation = std::get_if<cli::Invocation>(&parsed);
+    if (!invocation) return fail(ErrorCode::invalid_argument, "see octavo serve --help");
+    return cli::serve_model(*invocation, "stub", terminal, [&](const EngineOptions& options) {
+      return make_engine(options, stub, model);
+    });
   });
   if (served) return 0;
   std::cerr << "stub_server: " << served.error().message << "\n";
