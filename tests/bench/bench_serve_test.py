@@ -155,11 +155,12 @@ class BenchServe(unittest.IsolatedAsyncioTestCase):
 
     async def test_ctrl_c_ends_the_run_and_shows_what_there_is(self):
         Path(self.path("h.jsonl")).write_text(
-            '{"prompt":"fine"}\n' + '{"prompt":"fault-hang"}\n' * 3, encoding="utf-8")
+            '{"prompt":"fine"}\n{"prompt":"fault-hang"}\n', encoding="utf-8")
         stub = StubApi()
+        # One after the other, so that the first is complete when the second hangs.
         run, result = await self.bench(stub, "--dataset", "jsonl", "--dataset-path", self.path("h.jsonl"),
-                                       interrupt_when=lambda: stub.hanging == 3)
-        self.assertEqual(run["failures"], {"cancelled": 3})
+                                       "--max-concurrency", "1", interrupt_when=lambda: stub.hanging == 1)
+        self.assertEqual(run["failures"], {"cancelled": 1})
         self.assertEqual(run["figures"]["completed"], 1)
         self.assertIn("stopped", result["notes"][-1])
 
