@@ -2,11 +2,10 @@
 
 #include <array>
 #include <chrono>
-#include <fstream>
-#include <iterator>
 
 #include "cli/commands.h"
 #include "cli/generation_config.h"
+#include "cli/input.h"
 #include "cli/model_loading.h"
 #include "cli/sampling_options.h"
 #include "cli/serve_command.h"
@@ -22,20 +21,8 @@ std::vector<std::string> words_of(const OptionValues& options, std::string_view 
   return options.all<std::string>(name);
 }
 
-Result<std::string> read_small_file(const std::string& path, size_t most) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return fail(ErrorCode::not_found, fmt::format("cannot read '{}'", path));
-  std::string text(most + 1, '\0');
-  file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<size_t>(file.gcount()));
-  if (text.size() > most)
-    return fail(ErrorCode::invalid_argument,
-                fmt::format("'{}' is larger than {} bytes", path, most));
-  return text;
-}
-
 Result<void> add_keys_of_file(std::vector<std::string>& keys, const std::string& path) {
-  OCTAVO_TRY(const std::string text, read_small_file(path, kMaxTemplateBytes));
+  OCTAVO_TRY(const std::string text, read_text_file(path, kMaxTemplateBytes));
   const size_t before = keys.size();
   for (size_t i = 0; i < text.size();) {
     const size_t end = std::min(text.find('\n', i), text.size());
@@ -54,7 +41,7 @@ Result<std::string> read_template(const std::string& given) {
   if (given.empty() || given.find("{{") != std::string::npos ||
       given.find("{%") != std::string::npos)
     return given;
-  return read_small_file(given, kMaxTemplateBytes);
+  return read_text_file(given, kMaxTemplateBytes);
 }
 
 Result<AccessOptions> read_access(const OptionValues& options) {

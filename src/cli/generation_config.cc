@@ -3,10 +3,9 @@
 #include <fmt/format.h>
 
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 
+#include "cli/input.h"
 #include "engine/catalog.h"
 #include "formats/shallow_json.h"
 
@@ -19,18 +18,6 @@ using Json = nlohmann::json;
 constexpr size_t kMaxBytes = 1 << 20;
 constexpr int kMaxDepth = 32;
 
-Result<std::string> read_file(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return fail(ErrorCode::not_found, fmt::format("cannot read '{}'", path));
-  std::string text(kMaxBytes + 1, '\0');
-  file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<size_t>(file.gcount()));
-  if (text.size() > kMaxBytes)
-    return fail(ErrorCode::corrupt_file,
-                fmt::format("'{}' is too large to be a generation_config.json", path));
-  return text;
-}
-
 template <class T>
 Result<void> take(const Json& json, const char* name, T& value, const std::string& path) {
   const auto found = json.find(name);
@@ -42,7 +29,7 @@ Result<void> take(const Json& json, const char* name, T& value, const std::strin
 }
 
 Result<SamplingParams> read_config(const std::string& path) {
-  OCTAVO_TRY(const std::string text, read_file(path));
+  OCTAVO_TRY(const std::string text, cli::read_text_file(path, kMaxBytes));
   const Json json = parse_shallow_json(text, kMaxDepth).root;
   if (!json.is_object())
     return fail(ErrorCode::corrupt_file, fmt::format("'{}' is no JSON object", path));
