@@ -55,6 +55,7 @@ std::map<std::string, std::string> settings_of(const EngineOptions& options) {
           {"max_num_seqs", fmt::format("{}", options.max_num_seqs)},
           {"max_num_batched_tokens", fmt::format("{}", options.max_num_batched_tokens)},
           {"max_inter_token_ms", fmt::format("{:.3g}", options.max_inter_token_ms)},
+          {"max_prefill_ratio", fmt::format("{:.3g}", options.max_prefill_ratio)},
           {"enable_prefix_caching", on_off(options.enable_prefix_caching)},
           {"shared_prefix_attention", on_off(options.shared_prefix_attention)},
           {"scheduling_mode", std::string(name(options.scheduling_mode))},

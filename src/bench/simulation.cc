@@ -108,6 +108,7 @@ Result<StepCostFormula> calibrate(const LoadedEngine& loaded, const EngineOption
   options.scheduling_policy = SchedulingPolicy::fcfs;
   options.scheduling_mode = SchedulingMode::continuous;
   options.max_inter_token_ms = 0;
+  options.max_prefill_ratio = 0;
   StepTimeModel model;
   options.on_step = [&](const StepReport& report) {
     const double seconds = report.plan_s + report.forward_s + report.draw_s + report.commit_s;

@@ -17,6 +17,7 @@ constexpr int kLongPrompt = 4096;
 constexpr double kArrival_s = 1;  // of the long prompt, when all streams are being written
 constexpr std::array kBudgets = {64, 128, 256, 512, 1024};
 // Of the median gap before: what the step model is asked for.
+constexpr std::array kPrefillRatios = {0.5, 1.0, 2.0};
 constexpr std::array kGapTargets = {2.0, 2.5, 3.0, 4.0, 5.0};
 
 const RequestRecord& long_prompt_of(const RunResult& run) {
@@ -37,6 +38,7 @@ class Chunking {
     OCTAVO_CHECK_OK(make_requests());
     OCTAVO_CHECK_OK(measure_alone());
     EngineOptions e = engine_;
+    e.max_prefill_ratio = 0;
     e.max_num_batched_tokens = longest_ + e.max_num_seqs;
     OCTAVO_TRY(const auto unchunked, measure("no chunks", e));
     for (const int budget : kBudgets) {
@@ -46,6 +48,13 @@ class Chunking {
     }
     if (unchunked) usual_gap_s_ = unchunked->median_gap_s;
     e.max_num_batched_tokens = std::max(engine_.max_num_batched_tokens, e.max_num_seqs);
+    for (const double ratio : kPrefillRatios) {
+      e.max_prefill_ratio = ratio;
+      OCTAVO_TRY(const auto gaps,
+                 measure(fmt::format("prefill at most {:.1f} x decode", ratio), e));
+      (void)gaps;
+    }
+    e.max_prefill_ratio = 0;
     for (const double target : kGapTargets) {
       e.max_inter_token_ms = 1000 * target * usual_gap_s_;
       OCTAVO_TRY(const auto gaps, measure(fmt::format("{:.1f} x the usual gap", target), e));

@@ -66,6 +66,7 @@ void read_scheduling(EngineOptions& engine, const OptionValues& options) {
   if (options.has("max_queue_len")) engine.max_queue_len = options.integer("max_queue_len");
   engine.max_waiting_s = options.get<double>("max_waiting_s");
   engine.max_inter_token_ms = options.get<double>("max_inter_token_ms");
+  engine.max_prefill_ratio = options.get<double>("max_prefill_ratio");
   engine.scheduling_policy = read_enum<SchedulingPolicy>(
       options, "scheduling_policy",
       {{"fcfs", SchedulingPolicy::fcfs},

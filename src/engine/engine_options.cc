@@ -15,7 +15,8 @@ SchedulerOptions scheduler_options(const EngineOptions& options) {
           .prefix_cache_policy = options.prefix_cache_policy,
           .keep_kv = options.kv_cache,
           .max_waiting_s = options.max_waiting_s,
-          .max_inter_token_s = options.max_inter_token_ms / 1000};
+          .max_inter_token_s = options.max_inter_token_ms / 1000,
+          .max_prefill_ratio = options.max_prefill_ratio};
 }
 
 }  // namespace octavo

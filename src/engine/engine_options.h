@@ -34,6 +34,7 @@ struct EngineOptions {
   KvCacheLayout kv_layout = KvCacheLayout::paged;
   double max_waiting_s = 30;      // who waits longer goes first, whatever the policy
   double max_inter_token_ms = 0;  // prompts are cut so that others wait no longer; 0: no limit
+  double max_prefill_ratio = 1;   // of a step, times what running answers take; 0: no limit
   bool enable_prefix_caching = true;
   EvictionPolicy prefix_cache_policy = EvictionPolicy::lru;
   bool shared_prefix_attention = true;  // blocks that several sequences share are read once

@@ -1,6 +1,7 @@
 #include "sched/plan.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <tuple>
 
@@ -57,6 +58,20 @@ class Planner {
     // Decodes are in the step whatever prefill is added.
     for (const RunningView& r : view_.running)
       if (r.is_decode()) plan_.work.add_decode(r.num_computed);
+    limit_s_ = step_limit();
+  }
+
+  // Seconds that a step with prefill may take; infinite: no limit.
+  double step_limit() const {
+    double limit = std::numeric_limits<double>::infinity();
+    if (decodes_ == 0) return limit;
+    if (budget_.max_step_s > 0) limit = usable_share(budget_.step_model) * budget_.max_step_s;
+    const StepTimeModel& model = budget_.step_model;
+    if (budget_.max_prefill_ratio <= 0 || model.num_observed() == 0) return limit;
+    const auto prompts =
+        static_cast<double>(std::ssize(view_.running) - decodes_ + view_.num_waiting);
+    const double ratio = budget_.max_prefill_ratio * std::max(prompts / decodes_, 1.0);
+    return std::min(limit, (1 + ratio) * model.predict(plan_.work));
   }
 
   int64_t blocks(int64_t tokens) const { return blocks_for(tokens, view_.kv.block_size); }
@@ -105,7 +120,7 @@ class Planner {
     int most = std::min(num_tokens - num_computed, prefill_left_);
     if (budget_.long_prefill_token_threshold > 0)
       most = std::min(most, budget_.long_prefill_token_threshold);
-    if (most <= 0 || budget_.max_step_s <= 0 || decodes_ == 0) return std::max(most, 0);
+    if (most <= 0 || std::isinf(limit_s_)) return std::max(most, 0);
     return within_time(num_computed, most);
   }
 
@@ -128,8 +143,7 @@ class Planner {
   bool fits_time(int num_computed, int tokens) const {
     StepWork work = plan_.work;
     work.add_prefill(num_computed, tokens);
-    return budget_.step_model.predict(work) <=
-           usable_share(budget_.step_model) * budget_.max_step_s;
+    return budget_.step_model.predict(work) <= limit_s_;
   }
 
   void take_prefill(int num_computed, int tokens, std::span<const uint64_t> hashes) {
@@ -197,6 +211,7 @@ class Planner {
   int64_t set_aside_ = 0;  // of these not for new sequences
   int decodes_ = 0;
   int prefill_left_ = 0;
+  double limit_s_ = 0;
   std::vector<uint64_t> computing_;  // hashes of blocks that this step fills
   std::vector<WaitingView> order_;
 };

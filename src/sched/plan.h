@@ -62,6 +62,7 @@ struct SchedulerView {
   std::span<const RunningView> running;  // the first keeps its blocks longest
   std::span<const WaitingView> waiting;  // candidates, in any order
   KvView kv;
+  int num_waiting = 0;  // all of them
 };
 
 struct StepBudget {
@@ -76,6 +77,10 @@ struct StepBudget {
   // While others wait for their next token, prefill is cut so that the step is predicted to take
   // no longer; 0: no such limit.
   double max_step_s = 0;
+  // While others wait for their next token, prefill is cut so that it is predicted to take no more
+  // than so many times their part of the step; where there are more prompts than answers, as many
+  // times more. 0: no such limit.
+  double max_prefill_ratio = 0;
   StepTimeModel step_model;
 };
 

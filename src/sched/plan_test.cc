@@ -39,7 +39,7 @@ StepBudget budget(int max_num_batched_tokens = 100, int max_num_seqs = 8) {
 
 StepPlan plan_of(const std::vector<RunningView>& running, const std::vector<WaitingView>& waiting,
                  const StepBudget& b, int free = 1000, double now_s = 0) {
-  return plan({running, waiting, {kBlock, free, 0}}, b, now_s);
+  return plan({running, waiting, {kBlock, free, 0}, static_cast<int>(waiting.size())}, b, now_s);
 }
 
 using Chunks = std::vector<PlannedChunk>;
@@ -209,6 +209,25 @@ TEST(Plan, PromptsAreCutToTheTimeOthersWait) {
   EXPECT_EQ(prefill({decoding(1, 50)}), 8);  // however late, the prompt moves on
   b.step_model = {};
   EXPECT_EQ(prefill({decoding(1, 50)}), 8);  // nothing is known yet
+}
+
+TEST(Plan, PromptsGetNoMoreOfAStepThanAnswers) {
+  StepBudget b = budget(1000);
+  b.max_prefill_ratio = 1;
+  const auto prefill = [&](const std::vector<RunningView>& running, int num_prompts) {
+    std::vector<WaitingView> prompts;
+    for (int i = 0; i < num_prompts; ++i) prompts.push_back(waiting(10 + i, 800));
+    return plan_of(running, prompts, b).work.prefill_tokens;
+  };
+  const std::vector<RunningView> three = {decoding(1, 50), decoding(2, 50), decoding(3, 50)};
+  EXPECT_EQ(prefill(three, 1), 800);  // nothing is known yet
+  b.step_model = known_model();
+  EXPECT_EQ(prefill({}, 1), 800);         // nobody waits
+  EXPECT_NEAR(prefill(three, 1), 17, 1);  // as long as 2 ms and 3 times 5
+  EXPECT_NEAR(prefill(three, 3), 17, 1);
+  EXPECT_NEAR(prefill(three, 6), 34, 1);  // twice as many prompts
+  b.max_step_s = 0.030;
+  EXPECT_NEAR(prefill(three, 6), 12, 1);
 }
 
 }  // namespace

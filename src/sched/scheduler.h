@@ -45,6 +45,7 @@ struct SchedulerOptions {
   double max_waiting_s = 30;  // see StepBudget
   double ageing_tokens_per_s = 500;
   double max_inter_token_s = 0;  // wish for the time between two tokens of an answer; 0: none
+  double max_prefill_ratio = 1;  // see StepBudget; 0: no limit
 };
 
 // Errors: invalid_argument, naming the option and what to change it to.

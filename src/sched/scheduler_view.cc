@@ -27,7 +27,8 @@ void Scheduler::make_plan(double now_s) {
     num_candidates_ += std::ssize(waiting_view_);
     const SchedulerView view{running_view_,
                              waiting_view_,
-                             {pool_->block_size(), pool_->num_free(), pool_->num_cached()}};
+                             {pool_->block_size(), pool_->num_free(), pool_->num_cached()},
+                             num_waiting()};
     plan_ = plan(view, step_budget, now_s, std::move(plan_));
     if (!plan_.wants_more || waiting_view_.size() >= by_rank_.size() || count >= most) return;
   }
@@ -43,6 +44,7 @@ StepBudget Scheduler::budget() const {
           .max_waiting_s = options_.max_waiting_s,
           .ageing_tokens_per_s = options_.ageing_tokens_per_s,
           .max_step_s = options_.max_inter_token_s,
+          .max_prefill_ratio = options_.max_prefill_ratio,
           .step_model = step_model_};
 }
 
