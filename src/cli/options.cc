@@ -442,7 +442,7 @@ constexpr std::array kOptions = {
          G | X | M, kScheduling),
     real("max_prefill_ratio", 0, kMaxDouble, "1",
          "while answers run, prompts get at most so many times the time that these take of a step; "
-         "more where there are more prompts than answers; 0: no limit",
+         "more where there is more than one prompt for four answers; 0: no limit",
          G | X | M, kScheduling),
     integer("max_queue_len", 1, kMaxInt, "16384", "requests that wait or run at most", G | X,
             kScheduling),

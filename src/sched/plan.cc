@@ -10,6 +10,8 @@
 namespace octavo {
 namespace {
 
+// More prompts than 1 / kManyPrompts of the answers that run get more of a step.
+constexpr double kManyPrompts = 4;
 // The least prefill of a step that has a time limit.
 constexpr int kLeastPrefill = 8;
 // Of max_step_s, because a prediction is no promise: less what it was wrong by of late.
@@ -70,7 +72,8 @@ class Planner {
     if (budget_.max_prefill_ratio <= 0 || model.num_observed() == 0) return limit;
     const auto prompts =
         static_cast<double>(std::ssize(view_.running) - decodes_ + view_.num_waiting);
-    const double ratio = budget_.max_prefill_ratio * std::max(prompts / decodes_, 1.0);
+    const double ratio =
+        budget_.max_prefill_ratio * std::max(kManyPrompts * prompts / decodes_, 1.0);
     return std::min(limit, (1 + ratio) * model.predict(plan_.work));
   }
 

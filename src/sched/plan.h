@@ -78,8 +78,8 @@ struct StepBudget {
   // no longer; 0: no such limit.
   double max_step_s = 0;
   // While others wait for their next token, prefill is cut so that it is predicted to take no more
-  // than so many times their part of the step; where there are more prompts than answers, as many
-  // times more. 0: no such limit.
+  // than so many times their part of the step; in proportion more where there is more than one
+  // prompt for four of them. 0: no such limit.
   double max_prefill_ratio = 0;
   StepTimeModel step_model;
 };

@@ -219,15 +219,19 @@ TEST(Plan, PromptsGetNoMoreOfAStepThanAnswers) {
     for (int i = 0; i < num_prompts; ++i) prompts.push_back(waiting(10 + i, 800));
     return plan_of(running, prompts, b).work.prefill_tokens;
   };
-  const std::vector<RunningView> three = {decoding(1, 50), decoding(2, 50), decoding(3, 50)};
-  EXPECT_EQ(prefill(three, 1), 800);  // nothing is known yet
+  const std::vector<RunningView> four = {decoding(1, 50), decoding(2, 50), decoding(3, 50),
+                                         decoding(4, 50)};
+  EXPECT_EQ(prefill(four, 1), 800);  // nothing is known yet
   b.step_model = known_model();
-  EXPECT_EQ(prefill({}, 1), 800);         // nobody waits
-  EXPECT_NEAR(prefill(three, 1), 17, 1);  // as long as 2 ms and 3 times 5
-  EXPECT_NEAR(prefill(three, 3), 17, 1);
-  EXPECT_NEAR(prefill(three, 6), 34, 1);  // twice as many prompts
-  b.max_step_s = 0.030;
-  EXPECT_NEAR(prefill(three, 6), 12, 1);
+  EXPECT_EQ(prefill({}, 1), 800);        // nobody waits
+  EXPECT_NEAR(prefill(four, 1), 22, 1);  // as long as 2 ms and 4 times 5
+  EXPECT_NEAR(prefill(four, 2), 44, 1);  // more than one prompt for four answers
+  EXPECT_NEAR(prefill(four, 6), 132, 1);
+  b.max_prefill_ratio = 0.5;
+  EXPECT_NEAR(prefill(four, 1), 11, 1);
+  b.max_prefill_ratio = 1;
+  b.max_step_s = 0.035;
+  EXPECT_NEAR(prefill(four, 6), 11, 1);
 }
 
 }  // namespace
