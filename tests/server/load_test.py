@@ -19,6 +19,7 @@ from serving import CHAT, COMPLETIONS, STUB, Server, finish_of, parse_events, te
 NUM_REQUESTS = int(os.environ.get("OCTAVO_LOAD_REQUESTS", "2000"))
 NUM_OPEN = 1000  # at once
 REQUEST_LIMIT_S = 120
+REUSE_LIMIT_S = 30  # the server closes idle connections after 75
 FLAGS = ["--echo", "--step-delay-ms", 15, "--max-num-seqs", NUM_OPEN, "--max-num-batched-tokens", 4 * NUM_OPEN,
          "--num-blocks", 20000, "--log-level", "warning", "--admin-api-key", "boss"]
 # No two of them are one token of the stub's, so that every byte is one.
@@ -109,7 +110,7 @@ class Load:
         self.open, self.most_open = 0, 0
         self.all_open = asyncio.Event()
         self.memory = []  # after each eighth
-        self.connections = []  # whose last answer was read to its end
+        self.connections = []  # whose last answer was read to its end, and when
 
     async def run(self, count):
         opening = [plan_request(i, True) for i in range(NUM_OPEN)]
@@ -122,7 +123,7 @@ class Load:
             for plan in later:
                 await self.take(plan)
         await asyncio.gather(*(work(plan) for plan in opening))
-        for _, writer in self.connections:
+        for _, writer, _ in self.connections:
             writer.close()
 
     async def take(self, plan, start=None):
@@ -136,10 +137,7 @@ class Load:
             self.memory.append(resident(self.server.process.pid))
 
     async def talk(self, plan, start):
-        if self.connections and not plan.cut and not start:
-            reader, writer = self.connections.pop()
-        else:
-            reader, writer = await asyncio.open_connection("127.0.0.1", self.server.port)
+        reader, writer = await self.connect(is_new=plan.cut or start)
         head, body = plan.head_and_body()
         if start:  # all are ready before the first is complete
             writer.write(head + body[:-1])
@@ -156,7 +154,15 @@ class Load:
             raise AssertionError(f"expected {plan.expected, plan.reason}, got {got}")
         self.num_right += 1
         self.num_tokens += len(got[0].encode())
-        self.connections.append((reader, writer))
+        self.connections.append((reader, writer, time.monotonic()))
+
+    async def connect(self, is_new):
+        while self.connections and not is_new:
+            reader, writer, used = self.connections.pop()
+            if time.monotonic() - used < REUSE_LIMIT_S:
+                return reader, writer
+            writer.close()
+        return await asyncio.open_connection("127.0.0.1", self.server.port)
 
     async def read(self, plan, reader, most=None, waits=False):
         """The bytes of an answer, or of its beginning; `waits`: until all streams are open."""
