@@ -1,20 +1,18 @@
 #include "server/admission_gate.h"
 
 #include <algorithm>
-#include <cmath>
+#include <numeric>
 
 namespace octavo {
 namespace {
 
 constexpr size_t kRememberedEnds = 64;
-constexpr size_t kEnoughEnds = 4;  // fewer say nothing about a rate
 
 }  // namespace
 
-std::optional<AdmissionGate::Refusal> AdmissionGate::enter(int num_seqs, int64_t prompt_tokens,
-                                                           double now_s) {
+std::optional<AdmissionGate::Refusal> AdmissionGate::enter(int num_seqs, int64_t prompt_tokens) {
   const std::lock_guard lock(mutex_);
-  const double wait = wait_s(prompt_tokens, now_s);
+  const double wait = wait_s(prompt_tokens);
   if (num_open_ + num_seqs > options_.max_queue_len && num_open_ > 0)
     return Refusal{"max_queue_len", wait};
   if (options_.max_queue_wait_s > 0 && wait > options_.max_queue_wait_s)
@@ -31,20 +29,24 @@ void AdmissionGate::start(int num_seqs, int64_t prompt_tokens) {
   waiting_tokens_ -= prompt_tokens;
 }
 
-void AdmissionGate::leave(int num_seqs, int64_t prompt_tokens, bool started, double now_s) {
-  if (!started) start(num_seqs, prompt_tokens);
+void AdmissionGate::leave(int num_seqs, int64_t prompt_tokens, std::optional<double> run_s) {
+  if (!run_s) start(num_seqs, prompt_tokens);
   const std::lock_guard lock(mutex_);
   num_open_ -= num_seqs;
-  if (!started) return;
-  for (int i = 0; i < num_seqs; ++i) ends_.push_back(now_s);
-  while (ends_.size() > kRememberedEnds) ends_.pop_front();
+  if (!run_s) return;
+  for (int i = 0; i < num_seqs; ++i) run_s_.push_back(*run_s);
+  while (run_s_.size() > kRememberedEnds) run_s_.pop_front();
 }
 
-void AdmissionGate::on_step(const StepReport& report) {
+void AdmissionGate::on_step(const StepWork& work, int num_waiting,
+                            const StepTimeModel& step_model) {
   const std::lock_guard lock(mutex_);
-  step_model_ = report.scheduler->step_model();
-  decoding_ = report.step->work.num_seqs;
-  decode_kv_tokens_ = report.step->work.kv_tokens;
+  step_model_ = step_model;
+  decoding_ = work.num_seqs;
+  decode_kv_tokens_ = work.kv_tokens;
+  // A step that read no prompt although some waited had no room for more sequences.
+  if (work.prefill_tokens == 0)
+    num_places_ = num_waiting > 0 ? std::max(1, work.num_seqs) : options_.max_num_seqs;
 }
 
 int AdmissionGate::num_open() const {
@@ -57,13 +59,15 @@ int AdmissionGate::num_waiting() const {
   return num_waiting_;
 }
 
-double AdmissionGate::expected_wait_s(int64_t prompt_tokens, double now_s) const {
+double AdmissionGate::expected_wait_s(int64_t prompt_tokens) const {
   const std::lock_guard lock(mutex_);
-  return wait_s(prompt_tokens, now_s);
+  return wait_s(prompt_tokens);
 }
 
-double AdmissionGate::wait_s(int64_t prompt_tokens, double now_s) const {
-  return place_s(now_s) + prefill_s(waiting_tokens_ + prompt_tokens);
+// Prompts before it are read while it waits for its place.
+double AdmissionGate::wait_s(int64_t prompt_tokens) const {
+  const double before = std::max(place_s(), prefill_s(waiting_tokens_));
+  return before + prefill_s(prompt_tokens);
 }
 
 // Steps that read so many tokens beside the answers that run.
@@ -75,12 +79,13 @@ double AdmissionGate::prefill_s(int64_t tokens) const {
   return steps * step_model_.predict(work);
 }
 
-// Until as many have ended as are before it in the queue, at the rate of late.
-double AdmissionGate::place_s(double now_s) const {
-  const int before = num_open_ - options_.max_num_seqs + 1;
-  if (before <= 0 || ends_.size() < kEnoughEnds) return 0;
-  const double span = std::max(now_s - ends_.front(), 1e-3);
-  return before * span / static_cast<double>(ends_.size());
+// Until as many have ended as are before it in the queue. Each place is free again after as long as
+// sequences have run of late; how often they end says less, since that is seldom on a quiet day.
+double AdmissionGate::place_s() const {
+  const int before = num_open_ - num_places_ + 1;
+  if (before <= 0 || run_s_.empty()) return 0;
+  const double run_s = std::accumulate(run_s_.begin(), run_s_.end(), 0.0);
+  return before * run_s / static_cast<double>(std::ssize(run_s_) * num_places_);
 }
 
 }  // namespace octavo

@@ -8,7 +8,6 @@
 #include <optional>
 #include <string>
 
-#include "engine/engine_core.h"
 #include "sched/step_model.h"
 
 namespace octavo {
@@ -27,33 +26,36 @@ class AdmissionGate {
     double wait_s = 0;        // until it is worth to try again
   };
 
-  explicit AdmissionGate(GateOptions options) : options_(options) {}
+  explicit AdmissionGate(GateOptions options)
+      : options_(options), num_places_(options.max_num_seqs) {}
 
   // Of a request with so many sequences and prompt tokens: takes its place, or says why not.
-  std::optional<Refusal> enter(int num_seqs, int64_t prompt_tokens, double now_s);
+  std::optional<Refusal> enter(int num_seqs, int64_t prompt_tokens);
   // Work on it has begun: it waits no longer.
   void start(int num_seqs, int64_t prompt_tokens);
-  // It has ended; `started` says whether start() was called.
-  void leave(int num_seqs, int64_t prompt_tokens, bool started, double now_s);
+  // It has ended, so many seconds after start(), if that was called.
+  void leave(int num_seqs, int64_t prompt_tokens, std::optional<double> run_s);
 
-  void on_step(const StepReport& report);  // on the engine's thread
+  // On the engine's thread, after each step. num_waiting: sequences it could not begin with.
+  void on_step(const StepWork& work, int num_waiting, const StepTimeModel& step_model);
 
   // Seconds until a request that comes now would be worked on to its first token.
-  double expected_wait_s(int64_t prompt_tokens, double now_s) const;
+  double expected_wait_s(int64_t prompt_tokens) const;
   int num_open() const;
   int num_waiting() const;
 
  private:
   double prefill_s(int64_t tokens) const;
-  double place_s(double now_s) const;
-  double wait_s(int64_t prompt_tokens, double now_s) const;
+  double place_s() const;
+  double wait_s(int64_t prompt_tokens) const;
 
   const GateOptions options_;
   mutable std::mutex mutex_;  // of what follows
   int num_open_ = 0;          // sequences
   int num_waiting_ = 0;
   int64_t waiting_tokens_ = 0;
-  std::deque<double> ends_;  // when the last sequences ended
+  int num_places_;            // for sequences that run; fewer than allowed if blocks are short
+  std::deque<double> run_s_;  // of the last sequences that ended
   StepTimeModel step_model_;
   int decoding_ = 0;  // sequences of the last step that brought a single token
   int64_t decode_kv_tokens_ = 0;

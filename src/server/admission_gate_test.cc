@@ -14,49 +14,105 @@ AdmissionGate gate_for(int max_queue_len, double max_queue_wait_s = 0) {
 
 TEST(AdmissionGate, RefusesWhatExceedsTheQueue) {
   AdmissionGate gate = gate_for(3);
-  EXPECT_FALSE(gate.enter(2, 10, 0));
-  EXPECT_FALSE(gate.enter(1, 10, 0));
-  const auto refused = gate.enter(1, 10, 0);
+  EXPECT_FALSE(gate.enter(2, 10));
+  EXPECT_FALSE(gate.enter(1, 10));
+  const auto refused = gate.enter(1, 10);
   ASSERT_TRUE(refused);
   EXPECT_EQ(refused->reason, "max_queue_len");
   EXPECT_EQ(gate.num_open(), 3);
-  gate.leave(1, 10, false, 1);
-  EXPECT_FALSE(gate.enter(1, 10, 1));
+  gate.leave(1, 10, {});
+  EXPECT_FALSE(gate.enter(1, 10));
 }
 
 TEST(AdmissionGate, OneRequestLargerThanTheQueueIsTakenWhenThereIsNobodyElse) {
   AdmissionGate gate = gate_for(3);
-  EXPECT_FALSE(gate.enter(5, 10, 0));
-  EXPECT_TRUE(gate.enter(1, 10, 0));
+  EXPECT_FALSE(gate.enter(5, 10));
+  EXPECT_TRUE(gate.enter(1, 10));
 }
 
 TEST(AdmissionGate, CountsWhoWaits) {
   AdmissionGate gate = gate_for(100);
-  EXPECT_FALSE(gate.enter(2, 10, 0));
-  EXPECT_FALSE(gate.enter(1, 20, 0));
+  EXPECT_FALSE(gate.enter(2, 10));
+  EXPECT_FALSE(gate.enter(1, 20));
   EXPECT_EQ(gate.num_waiting(), 3);
   gate.start(2, 10);
   EXPECT_EQ(gate.num_waiting(), 1);
-  gate.leave(2, 10, true, 1);
-  gate.leave(1, 20, false, 1);
+  gate.leave(2, 10, 1.0);
+  gate.leave(1, 20, {});
   EXPECT_EQ(gate.num_open(), 0);
   EXPECT_EQ(gate.num_waiting(), 0);
 }
 
-// Answers end once a second; two run and three wait, so that the next one waits for four ends.
-TEST(AdmissionGate, PredictsTheWaitFromHowFastAnswersEnd) {
-  AdmissionGate gate = gate_for(100, 3);
-  for (int i = 0; i < 10; ++i) {
-    EXPECT_FALSE(gate.enter(1, 0, i));
+void run_some(AdmissionGate& gate, double run_s, int count = 10) {
+  for (int i = 0; i < count; ++i) {
+    EXPECT_FALSE(gate.enter(1, 0));
     gate.start(1, 0);
-    gate.leave(1, 0, true, i);
+    gate.leave(1, 0, run_s);
   }
-  for (int i = 0; i < 5; ++i) gate.enter(1, 0, 0);
-  EXPECT_NEAR(gate.expected_wait_s(0, 10), 4, 1e-9);
-  const auto refused = gate.enter(1, 0, 10);
+}
+
+// Answers take two seconds each; two run and three wait, so that the next one waits for four ends.
+TEST(AdmissionGate, PredictsTheWaitFromHowLongAnswersTake) {
+  AdmissionGate gate = gate_for(100, 3);
+  run_some(gate, 2);
+  for (int i = 0; i < 5; ++i) gate.enter(1, 0);
+  EXPECT_NEAR(gate.expected_wait_s(0), 4, 1e-9);
+  const auto refused = gate.enter(1, 0);
   ASSERT_TRUE(refused);
   EXPECT_EQ(refused->reason, "max_queue_wait");
   EXPECT_NEAR(refused->wait_s, 1, 1e-9);
+}
+
+TEST(AdmissionGate, ForgetsHowLongAnswersTookOnce) {
+  AdmissionGate gate = gate_for(100);
+  run_some(gate, 100, 64);
+  run_some(gate, 2, 64);
+  for (int i = 0; i < 2; ++i) gate.enter(1, 0);
+  EXPECT_NEAR(gate.expected_wait_s(0), 1, 1e-9);
+}
+
+TEST(AdmissionGate, WaitsForNobodyWhileThereArePlaces) {
+  AdmissionGate gate = gate_for(100);
+  run_some(gate, 2);
+  gate.enter(1, 0);
+  EXPECT_EQ(gate.expected_wait_s(0), 0);
+}
+
+// Two may run, but the blocks suffice for one.
+TEST(AdmissionGate, CountsThePlacesThatThereAreBlocksFor) {
+  AdmissionGate gate = gate_for(100);
+  run_some(gate, 2);
+  gate.enter(1, 0);
+  gate.on_step({.num_seqs = 1}, 1, {});
+  EXPECT_NEAR(gate.expected_wait_s(0), 2, 1e-9);
+  gate.on_step({.prefill_tokens = 5, .num_seqs = 1}, 1, {});
+  EXPECT_NEAR(gate.expected_wait_s(0), 2, 1e-9) << "somebody was let in, which says nothing";
+  gate.on_step({.num_seqs = 1}, 0, {});
+  EXPECT_EQ(gate.expected_wait_s(0), 0);
+}
+
+// Steps of half a second, which read 64 tokens or, beside two answers, 62.
+TEST(AdmissionGate, CountsThePromptsThatAreReadBeforeIt) {
+  AdmissionGate gate = gate_for(100);
+  StepTimeModel model;
+  for (int i = 0; i < 100; ++i) model.observe({.prefill_tokens = 16 + i % 48}, 0.5);
+  gate.on_step({}, 0, model);
+  EXPECT_NEAR(gate.expected_wait_s(60), 0.5, 0.05);
+  gate.enter(1, 128);
+  EXPECT_NEAR(gate.expected_wait_s(60), 1.5, 0.15);
+  gate.start(1, 128);
+  EXPECT_NEAR(gate.expected_wait_s(60), 0.5, 0.05);
+}
+
+// Places and prompts are waited for at the same time.
+TEST(AdmissionGate, DoesNotCountTheSameWaitTwice) {
+  AdmissionGate gate = gate_for(100);
+  run_some(gate, 2);
+  StepTimeModel model;
+  for (int i = 0; i < 100; ++i) model.observe({.prefill_tokens = 64}, 0.5);
+  gate.on_step({}, 0, model);
+  for (int i = 0; i < 2; ++i) gate.enter(1, 64);
+  EXPECT_NEAR(gate.expected_wait_s(0), 1, 0.1);
 }
 
 }  // namespace

@@ -328,7 +328,7 @@ void Service::get_load(const Exchange& exchange) {
   const AdmissionGate& gate = *serving_.gate;
   respond_json(exchange, dump({{"server_load", gate.num_open()},
                                {"waiting", gate.num_waiting()},
-                               {"expected_wait_s", gate.expected_wait_s(0, steady_now_s())}}));
+                               {"expected_wait_s", gate.expected_wait_s(0)}}));
 }
 
 void Service::get_requests(const Exchange& exchange) {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <thread>
@@ -19,6 +20,7 @@ constexpr std::chrono::milliseconds kTick{50};
 constexpr double kCutGrace_s = 3;    // for the last words of answers that were cut
 constexpr double kFlushGrace_s = 1;  // for bytes that are on their way to clients
 constexpr int64_t kFewOpenFiles = 4096;
+constexpr int64_t kOtherFiles = 64;  // beside those of clients that are served
 
 std::string url_of(const ServeOptions& options, uint16_t port) {
   if (!options.http.uds.empty()) return "unix:" + options.http.uds;
@@ -40,13 +42,8 @@ class Running {
       : options_(std::move(options)), log_(log), service_(options_, log) {}
 
   Result<void> listen() {
-    const int64_t files = http::raise_open_file_limit();
-    if (files < kFewOpenFiles)
-      log_.say(LogLevel::warning,
-               fmt::format("only {} files may be open at once, which is about the number of "
-                           "clients that can be served; ulimit -n raises it",
-                           files));
     http::ServerOptions http = options_.http;
+    http.limits.max_connections = fit_open_files(http.limits.max_connections);
     http.handler = [this](std::shared_ptr<http::Exchange> exchange) {
       service_.handle(std::move(exchange));
     };
@@ -89,6 +86,19 @@ class Running {
   }
 
  private:
+  // As many connections as there are files for: those beyond are told so, and do not hang.
+  int fit_open_files(int max_connections) {
+    const int64_t files = http::raise_open_file_limit();
+    const int fitting =
+        static_cast<int>(std::clamp<int64_t>(files - kOtherFiles, 1, max_connections));
+    if (fitting < max_connections && files < kFewOpenFiles)
+      log_.say(LogLevel::warning,
+               fmt::format("only {} files may be open at once, so that no more than {} clients can "
+                           "be connected; ulimit -n raises it",
+                           files, fitting));
+    return fitting;
+  }
+
   void tick() {
     std::this_thread::sleep_for(kTick);
     if (!service_.tick()) give_up(log_, service_.ailment());

@@ -92,7 +92,8 @@ const LoadedEngine& Service::set_ready(LoadedEngine loaded, EngineOptions option
 void Service::on_step(const StepReport& report) {
   if (state_ == ServiceState::loading) return;
   serving_.metrics->on_step(report);
-  serving_.gate->on_step(report);
+  serving_.gate->on_step(report.step->work, report.scheduler->num_waiting(),
+                         report.scheduler->step_model());
 }
 
 void Service::begin_drain() {

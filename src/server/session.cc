@@ -85,7 +85,7 @@ std::optional<ApiError> Session::enter_and_submit() {
   for (const Request& prompt : request_.prompts)
     if (const auto checked = context_.engine.check(prompt); !checked)
       return to_api_error(checked.error());
-  if (const auto refused = context_.gate.enter(num_seqs_, so_far_.prompt_tokens, started_s_)) {
+  if (const auto refused = context_.gate.enter(num_seqs_, so_far_.prompt_tokens)) {
     context_.metrics.on_rejection(refused->reason);
     return refusal(*refused);
   }
@@ -142,7 +142,8 @@ RequestEvents Session::events_of(size_t prompt) {
 
 void Session::note_started(size_t index) {
   Prompt& prompt = prompts_[index];
-  if (std::exchange(prompt.started, true)) return;
+  if (prompt.work_began_s) return;
+  prompt.work_began_s = steady_now_s();
   context_.gate.start(prompt.n, prompt.num_tokens);
   {
     const std::lock_guard lock(mutex_);
@@ -176,7 +177,9 @@ void Session::on_delta(size_t index, const ChoiceDelta& delta) {
 
 void Session::on_finish(size_t index, RequestOutput output) {
   const Prompt& prompt = prompts_[index];
-  context_.gate.leave(prompt.n, prompt.num_tokens, prompt.started, steady_now_s());
+  std::optional<double> run_s;
+  if (prompt.work_began_s) run_s = steady_now_s() - *prompt.work_began_s;
+  context_.gate.leave(prompt.n, prompt.num_tokens, run_s);
   context_.metrics.on_finish(output);
   push({.prompt = index, .output = std::move(output)});
 }

@@ -60,10 +60,10 @@ class Session : public std::enable_shared_from_this<Session> {
     std::optional<RequestId> id;  // under mutex_
     int n = 1;
     int64_t num_tokens = 0;
-    bool started = false;
-    std::optional<RequestOutput> prompt;  // what the first events of its choices may repeat
-    std::vector<bool> told;               // choices whose first event has been written
-    std::vector<double> last_token_s;     // of the engine's thread
+    std::optional<double> work_began_s = {};  // of the engine's thread
+    std::optional<RequestOutput> prompt;      // what the first events of its choices may repeat
+    std::vector<bool> told;                   // choices whose first event has been written
+    std::vector<double> last_token_s;         // of the engine's thread
     std::optional<RequestOutput> output;
   };
   struct Item {  // what the engine said

@@ -259,5 +259,45 @@ class LoadTest(unittest.TestCase):
               f"{load.num_tokens / took:.0f} tokens per second; MB resident after each eighth: {sizes}")
 
 
+class OpenFiles(unittest.TestCase):
+    WARNING = "files may be open at once"
+
+    def served(self, limit):
+        return Server("/bin/sh", "-c", f'ulimit {limit} && exec "$@"', "sh", STUB, "--echo")
+
+    def connect(self, server, count):
+        if not may_open(count + 100):
+            self.skipTest("too few files may be open at once")
+        connections = [socket.create_connection(("127.0.0.1", server.port), 60) for _ in range(count)]
+        for connection in connections:
+            self.addCleanup(connection.close)
+        return connections
+
+    def ask(self, connection):
+        """The status that this connection gets."""
+        connection.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        return int(connection.recv(65536).split(b" ")[1])
+
+    def test_the_soft_limit_is_raised(self):
+        with self.served("-Sn 256") as server:
+            self.assertEqual({200}, {self.ask(c) for c in self.connect(server, 400)})
+            self.assertGreaterEqual(server.total("octavo:http_connections"), 400)
+            self.assertGreater(server.total("process_max_fds"), 400)
+            self.assertNotIn(self.WARNING, server.output())
+
+    def test_a_hard_limit_is_said_and_clients_beyond_it_are_told(self):
+        with self.served("-n 256") as server:
+            self.assertIn(f"only 256 {self.WARNING}", server.output())
+            first, beyond = self.connect(server, 150), self.connect(server, 100)
+            self.assertEqual({200}, {self.ask(c) for c in first})
+            statuses = [self.ask(c) for c in beyond]
+            self.assertEqual({200, 503}, set(statuses))
+            self.assertEqual(sorted(statuses), statuses)
+            self.assertEqual({200}, {self.ask(c) for c in first})
+            for connection in first + beyond:
+                connection.close()
+            wait_for("a place", lambda: self.ask(self.connect(server, 1)[0]) == 200)
+
+
 if __name__ == "__main__":
     unittest.main()
