@@ -7,14 +7,13 @@ import dataclasses
 import json
 import os
 import random
-import re
 import resource
 import socket
 import struct
 import time
 import unittest
 
-from serving import CHAT, COMPLETIONS, STUB, Server, finish_of, parse_events, text_of, wait_for
+from serving import CHAT, COMPLETIONS, STUB, Server, dechunked, finish_of, is_whole, parse_events, text_of, wait_for
 
 NUM_REQUESTS = int(os.environ.get("OCTAVO_LOAD_REQUESTS", "2000"))
 NUM_OPEN = 1000  # at once
@@ -81,25 +80,6 @@ def answer_of(plan, raw):
         return text_of(events), finish_of(events)
     choice = json.loads(body)["choices"][0]
     return (choice["text"] if "text" in choice else choice["message"]["content"]), choice["finish_reason"]
-
-
-def dechunked(rest):
-    parts = []
-    while rest:
-        size, _, rest = rest.partition(b"\r\n")
-        count = int(size, 16)
-        parts.append(rest[:count])
-        rest = rest[count + 2:]
-    return b"".join(parts)
-
-
-def is_whole(raw):
-    end = raw.find(b"\r\n\r\n")
-    if end < 0:
-        return False
-    if found := re.search(rb"content-length: *(\d+)", raw[:end], re.IGNORECASE):
-        return len(raw) >= end + 4 + int(found.group(1))
-    return raw.endswith(b"\r\n0\r\n\r\n")  # no JSON has a bare line break
 
 
 class Load:

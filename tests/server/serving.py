@@ -171,6 +171,27 @@ def parse_events(body):
     return events
 
 
+def dechunked(rest):
+    """What the chunks of a body hold."""
+    parts = []
+    while rest:
+        size, _, rest = rest.partition(b"\r\n")
+        count = int(size, 16)
+        parts.append(rest[:count])
+        rest = rest[count + 2:]
+    return b"".join(parts)
+
+
+def is_whole(raw):
+    """Whether these bytes of a connection are all of an answer."""
+    end = raw.find(b"\r\n\r\n")
+    if end < 0:
+        return False
+    if found := re.search(rb"content-length: *(\d+)", raw[:end], re.IGNORECASE):
+        return len(raw) >= end + 4 + int(found.group(1))
+    return raw.endswith(b"\r\n0\r\n\r\n")  # no JSON has a bare line break
+
+
 def choices(events):
     return [choice for event in events if event != "[DONE]" for choice in event.get("choices", [])]
 
