@@ -32,8 +32,12 @@ class Asked:
     ended_s: float = 0
 
 
+def body_of(number):
+    return {"prompt": f"{number} of many", "max_tokens": NUM_TOKENS, "ignore_eos": True, "stream": True}
+
+
 async def ask(port, number):
-    body = json.dumps({"prompt": f"{number} of many", "max_tokens": NUM_TOKENS, "ignore_eos": True, "stream": True}).encode()
+    body = json.dumps(body_of(number)).encode()
     asked, start = Asked(), time.monotonic()
     async with asyncio.timeout(LIMIT_S):
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
@@ -70,7 +74,7 @@ async def offer(port, rate, seconds):
     return start, await asyncio.gather(*tasks)
 
 
-async def capacity(port, seconds):
+async def capacity(port, seconds, num_places=NUM_PLACES):
     """Answers a second while there is always somebody to answer, and nobody waits for long."""
     start = time.monotonic()
 
@@ -79,7 +83,7 @@ async def capacity(port, seconds):
         while time.monotonic() < start + seconds:
             count += (await ask(port, first + count)).status == 200
         return count
-    counts = await asyncio.gather(*(one(1000 * i) for i in range(NUM_PLACES)))
+    counts = await asyncio.gather(*(one(1000 * i) for i in range(num_places)))
     return sum(counts) / (time.monotonic() - start)
 
 
