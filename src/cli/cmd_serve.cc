@@ -64,6 +64,19 @@ Result<AccessOptions> read_access(const OptionValues& options) {
   return access;
 }
 
+http::ServerLimits read_limits(const OptionValues& options) {
+  const auto time = [&](std::string_view name) {
+    const std::chrono::duration<double> seconds(options.get<double>(name));
+    return std::chrono::duration_cast<std::chrono::milliseconds>(seconds);
+  };
+  return {.max_body_bytes = static_cast<size_t>(options.integer("max_body_bytes")),
+          .max_connections = options.integer("max_connections"),
+          .header_timeout = time("header_timeout"),
+          .body_timeout = time("body_timeout"),
+          .idle_timeout = time("idle_timeout"),
+          .write_timeout = time("write_timeout")};
+}
+
 Result<ServeOptions> read_serve_options(const Invocation& invocation) {
   const OptionValues& options = invocation.options;
   if (options.integer("tensor_parallel_size") > 1)
@@ -77,8 +90,7 @@ Result<ServeOptions> read_serve_options(const Invocation& invocation) {
   serve.http.ssl_certfile = options.text("ssl_certfile");
   serve.http.ssl_keyfile = options.text("ssl_keyfile");
   serve.http.num_threads = options.integer("io_threads");
-  serve.http.limits.max_body_bytes = static_cast<size_t>(options.integer("max_body_bytes"));
-  serve.http.limits.max_connections = options.integer("max_connections");
+  serve.http.limits = read_limits(options);
   serve.served_model_names = words_of(options, "served_model_name");
   if (serve.served_model_names.empty()) serve.served_model_names = {invocation.positionals[0]};
   OCTAVO_TRY(serve.access, read_access(options));

@@ -1,8 +1,11 @@
 #include "engine/engine_core.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cassert>
 #include <chrono>
+#include <exception>
 #include <utility>
 
 #include "base/rng.h"
@@ -157,23 +160,17 @@ bool EngineCore::step(std::stop_token stop) {
   note_plan(step, report.start_s);
   lay_out(step);
   heartbeat_.begin_step(static_cast<int>(tokens_.size()), static_cast<int>(step.chunks.size()));
-  heartbeat_.beat(EnginePhase::forward);
   const double planned_s = now();
   report.plan_s = planned_s - report.start_s;
-
-  for (const BlockCopy& copy : step.copies) model_.copy_block(copy.from, copy.to);
-  if (!model_.forward({.tokens = tokens_,
-                       .sequences = sequences_,
-                       .logits_rows = rows_,
-                       .cancel = std::move(stop)})) {
-    scheduler_->abandon_step();
+  try {
+    if (!compute(step, report, std::move(stop))) {
+      scheduler_->abandon_step();
+      return true;
+    }
+  } catch (const std::exception& error) {  // of the model; most likely memory has run out
+    fail_step(step, error.what());
     return true;
   }
-  report.forward_s = now() - planned_s;
-  for (const StepChunk& chunk : step.chunks) tell_prefill(chunk);
-  outcomes_.clear();
-  heartbeat_.beat(EnginePhase::sampling);
-  draw_all();
   heartbeat_.beat(EnginePhase::events);
   const double drawn_s = now();
   if (options_.on_step) {
@@ -190,6 +187,36 @@ bool EngineCore::step(std::stop_token stop) {
     options_.on_step(report);
   }
   return true;
+}
+
+// The model's part of a step, and the draws. False: stopped on the way.
+bool EngineCore::compute(const Step& step, StepReport& report, std::stop_token stop) {
+  heartbeat_.beat(EnginePhase::forward);
+  const double start_s = now();
+  for (const BlockCopy& copy : step.copies) model_.copy_block(copy.from, copy.to);
+  if (!model_.forward({.tokens = tokens_,
+                       .sequences = sequences_,
+                       .logits_rows = rows_,
+                       .cancel = std::move(stop)}))
+    return false;
+  report.forward_s = now() - start_s;
+  for (const StepChunk& chunk : step.chunks) tell_prefill(chunk);
+  outcomes_.clear();
+  heartbeat_.beat(EnginePhase::sampling);
+  draw_all();
+  return true;
+}
+
+// Nobody knows whose fault it was, so all who were in the step are told.
+void EngineCore::fail_step(const Step& step, std::string_view why) {
+  const Error error{ErrorCode::numeric_error,
+                    fmt::format("the model failed while it computed the answer: {}", why)};
+  std::vector<Active*> hit;
+  for (const StepChunk& chunk : step.chunks)
+    if (!chunk.padding) hit.push_back(places_.at(chunk.id).request);
+  scheduler_->abandon_step();
+  for (Active* request : hit) end(*request, error);
+  finish_requests();
 }
 
 void EngineCore::note_plan(const Step& step, double now_s) {

@@ -8,6 +8,7 @@
 #include <memory>
 #include <span>
 #include <stop_token>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -79,7 +80,8 @@ class EngineCore {
   // Ends everything that is on its way.
   void cancel_all();
 
-  // One step; false if there is nothing to do. `stop` ends it on the way, as if it had not been.
+  // One step; false if there is nothing to do. `stop` ends it on the way, as if it had not been. A
+  // model that throws ends the requests of the step with an error, and no others.
   bool step(std::stop_token stop = {});
 
   double now() const { return options_.clock(); }
@@ -126,6 +128,8 @@ class EngineCore {
 
   Result<void> check_weights(bool wait) const;
 
+  bool compute(const Step& step, StepReport& report, std::stop_token stop);
+  void fail_step(const Step& step, std::string_view why);
   void note_plan(const Step& step, double now_s);
   void lay_out(const Step& step);
   void add_jobs(const StepChunk& chunk, int first_row);

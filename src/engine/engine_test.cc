@@ -2,8 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <map>
+#include <new>
 
 #include "engine/score.h"
 #include "support/stub_model.h"
@@ -288,6 +290,60 @@ TEST(Engine, NoBlockIsLost) {
     EXPECT_TRUE(core.scheduler().check());
     EXPECT_EQ(core.scheduler().pool().num_held(), 0);
   });
+}
+
+// A model that throws, in the forward or in the logits, when it meets the token '!'.
+class ThrowingModel : public StubModel {
+ public:
+  ThrowingModel(int vocab_size, bool in_forward)
+      : StubModel(vocab_size, 128, 64,
+                  [in_forward](const std::vector<TokenId>& history, std::span<float> row) {
+                    if (!in_forward && history.back() == TokenId{'!'}) throw std::bad_alloc();
+                    const bool fails = history.front() == TokenId{'x'};
+                    row[static_cast<size_t>(history.size() == 6 && fails ? '!' : 'a')] = 10;
+                  }),
+        in_forward_(in_forward) {}
+
+  bool forward(const ForwardBatch& batch) override {
+    if (in_forward_ && std::ranges::count(batch.tokens, TokenId{'!'}) > 0) throw std::bad_alloc();
+    return StubModel::forward(batch);
+  }
+
+ private:
+  bool in_forward_;
+};
+
+TEST(Engine, AModelThatThrowsEndsThatStepsRequestsAlone) {
+  for (bool in_forward : {false, true}) {
+    const Tokenizer tokenizer = tiny_tokenizer();
+    ThrowingModel model(static_cast<int>(tokenizer.vocab_size()), in_forward);
+    SchedulerOptions scheduler;
+    scheduler.max_num_batched_tokens = 8;
+    scheduler.max_num_seqs = 4;
+    const auto engine =
+        std::move(*Engine::create(model, tokenizer, {.scheduler = scheduler}, 1000));
+    const auto run = [&](std::string_view prompt, int n) {
+      SamplingParams params = greedy(20);
+      params.n = n;
+      return engine->run({bytes(prompt), params, 0, {}});
+    };
+    const auto good = run("abc", 1);
+    ASSERT_TRUE(good);
+    for (int n : {1, 3}) {
+      const auto bad = run("xyz", n);
+      ASSERT_FALSE(bad);
+      EXPECT_EQ(bad.error().code, ErrorCode::numeric_error);
+      EXPECT_NE(bad.error().message.find("bad_alloc"), std::string::npos) << bad.error().message;
+      const auto next = run("abc", 1);
+      ASSERT_TRUE(next);
+      EXPECT_EQ(next->outputs[0].text, good->outputs[0].text);
+      engine->inspect([](EngineCore& core) {
+        EXPECT_TRUE(core.scheduler().check());
+        EXPECT_EQ(core.scheduler().pool().num_held(), 0);
+        EXPECT_EQ(core.num_requests(), 0);
+      });
+    }
+  }
 }
 
 TEST(Engine, ScoreIsTheSumOfNegativeLogProbabilities) {

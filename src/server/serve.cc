@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <condition_variable>
 #include <cstdlib>
+#include <mutex>
 #include <thread>
 #include <utility>
 
@@ -17,8 +19,9 @@ namespace octavo {
 namespace {
 
 constexpr std::chrono::milliseconds kTick{50};
-constexpr double kCutGrace_s = 3;    // for the last words of answers that were cut
-constexpr double kFlushGrace_s = 1;  // for bytes that are on their way to clients
+constexpr double kCutGrace_s = 3;                // for the last words of answers that were cut
+constexpr double kFlushGrace_s = 1;              // for bytes that are on their way to clients
+constexpr std::chrono::seconds kCloseGrace{10};  // for the engine's present step
 constexpr int64_t kFewOpenFiles = 4096;
 constexpr int64_t kOtherFiles = 64;  // beside those of clients that are served
 
@@ -82,7 +85,7 @@ class Running {
     server_->stop_accepting();
     wait_for(kFlushGrace_s, [this] { return server_->num_connections() == 0; });
     server_.reset();
-    service_.close();
+    close();
   }
 
  private:
@@ -97,6 +100,19 @@ class Running {
                            "be connected; ulimit -n raises it",
                            files, fitting));
     return fitting;
+  }
+
+  // The engine's thread is waited for, but not for ever.
+  void close() {
+    const std::jthread guard([this, state = "the engine does not end: " + service_.engine_state()](
+                                 const std::stop_token& closed) {
+      std::mutex mutex;
+      std::unique_lock lock(mutex);
+      std::condition_variable_any never;
+      never.wait_for(lock, closed, kCloseGrace, [] { return false; });
+      if (!closed.stop_requested()) give_up(log_, state);
+    });
+    service_.close();
   }
 
   void tick() {

@@ -126,11 +126,14 @@ void Service::close() {
 
 std::string Service::ailment() const {
   if (state_ == ServiceState::loading) return "";
+  if (serving_.loaded.engine->heartbeat().age_s() <= options_.stall_timeout_s) return "";
+  return "the engine is stuck: " + engine_state();
+}
+
+std::string Service::engine_state() const {
   const Engine& engine = *serving_.loaded.engine;
   const Heartbeat& heartbeat = engine.heartbeat();
-  if (heartbeat.age_s() <= options_.stall_timeout_s) return "";
-  return fmt::format("the engine is stuck: {}, {} requests wait", heartbeat.describe(),
-                     engine.num_unfinished());
+  return fmt::format("{}, {} requests wait", heartbeat.describe(), engine.num_unfinished());
 }
 
 bool Service::tick() {

@@ -67,6 +67,8 @@ class Service {
 
   // Why the engine is not well; empty: it is.
   std::string ailment() const;
+  // What it is doing. Only once there is one.
+  std::string engine_state() const;
   void set_num_connections(std::function<int()> count) { num_connections_ = std::move(count); }
 
  private:

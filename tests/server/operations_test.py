@@ -127,29 +127,6 @@ class Draining(OperationsCase):
                     self.assertTrue(self.rest(connection).rstrip(b"\r\n0").endswith(b"data: [DONE]"))
                 self.assertEqual(0, server.wait())
 
-    def test_new_requests_are_refused_meanwhile(self):
-        with self.served() as server:
-            connections = self.streams(server, 1)
-            with server.connect() as kept:
-                kept.request("GET", "/ready")
-                kept.getresponse().read()
-                server.terminate()
-                time.sleep(0.2)
-                kept_open = True
-                try:
-                    kept.request("GET", "/ready")
-                    self.assertEqual(503, kept.getresponse().status)
-                except (ConnectionError, OSError):
-                    kept_open = False  # an idle connection may have been closed
-                del kept_open
-            try:
-                self.assertEqual(503, server.post(COMPLETIONS, SHORT).status)
-            except ConnectionRefusedError:
-                pass
-            for connection in connections:
-                self.assertIn(b"data: [DONE]", self.rest(connection))
-            self.assertEqual(0, server.wait())
-
     def test_cut_when_the_time_is_up(self):
         with self.served("--shutdown-timeout", "0") as server:
             connections = [server.open(COMPLETIONS, {**LONG, "stream": True}) for _ in range(3)]
@@ -159,16 +136,6 @@ class Draining(OperationsCase):
                 received = self.rest(connection)
                 self.assertTrue(b"error" in received or b"abort" in received, received[-300:])
             self.assertEqual(0, server.wait(20))
-
-    def test_twice_is_at_once(self):
-        with self.served() as server:
-            connections = self.streams(server, 2)
-            server.terminate()
-            time.sleep(0.1)
-            server.terminate()
-            server.wait(20)
-            for connection in connections:
-                connection.close()
 
 
 class Counting(OperationsCase):
@@ -264,7 +231,7 @@ class Cache(OperationsCase):
 
     def test_preempted_answers_are_the_same(self):
         bodies = [{**LONG, "prompt": [65 + i] * 30, "max_tokens": 60, "temperature": i % 2, "seed": 5, "logprobs": 1,
-                   "presence_penalty": 0.5 * (i % 3)} for i in range(16)]
+                   "presence_penalty": 0.5 * (i % 3), "n": 1 + i % 3} for i in range(16)]
         alone = [self.ok(self.server.post(COMPLETIONS, body))["choices"] for body in bodies]
         before = self.server.metrics()
         together = at_once([lambda body=body: self.server.post(COMPLETIONS, body).json["choices"] for body in bodies])
@@ -272,7 +239,8 @@ class Cache(OperationsCase):
         name = "vllm:num_preemptions_total"
         self.assertGreater(self.server.total(name), sum(before.get(name, {}).values()), "nothing was preempted")
         streams = at_once([lambda body=body: self.server.stream(COMPLETIONS, body) for body in bodies])
-        self.assertEqual([c[0]["text"] for c in alone], [text_of(events) for events in streams])
+        for expected, events in zip(alone, streams, strict=True):
+            self.assertEqual([c["text"] for c in expected], [text_of(events, i) for i in range(len(expected))])
         self.assert_idle()
 
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Streams of both endpoints: they add up to the whole answer, and their framing is what clients rely on."""
 
+import contextlib
 import unittest
 
 from serving import CHAT, COMPLETIONS, ServedCase, choices, finish_of, text_of
@@ -69,6 +70,18 @@ class Whole(ServedCase):
     def test_a_stop_string_of_many_bytes(self):
         got, reason = self.both(COMPLETIONS, request_of(COMPLETIONS, "see 👍🏽 there", stop=["👍🏽"]))
         self.assertEqual(("see ", "stop"), (got, reason))
+
+    def test_prompts_whose_answers_end_at_different_times(self):
+        prompts = ["the longest of all these prompts, which ends last", "b", "of middling length", "c", "short"]
+        body = {"prompt": prompts, "max_tokens": 200, "temperature": 0, "n": 2}
+        expected = [prompt for prompt in prompts for _ in range(2)]
+        whole = self.ok(self.server.post(COMPLETIONS, body))
+        self.assertEqual(list(range(10)), [c["index"] for c in whole["choices"]])
+        self.assertEqual(expected, [c["text"] for c in whole["choices"]])
+        events = self.server.stream(COMPLETIONS, body)
+        self.assertEqual(expected, [text_of(events, i) for i in range(10)])
+        ends = [c["index"] for c in choices(events) if c["finish_reason"]]
+        self.assertGreater(ends.index(0), ends.index(2), "the first ends last")
 
     def test_bytes_that_are_no_text(self):
         broken = [0x61, 0x80, 0xC3, 0x28, 0xED, 0xA0, 0x80, 0x62]
@@ -148,6 +161,20 @@ class KeepAlive(ServedCase):
         comments = [f for f in frames if f.startswith(":")]
         self.assertGreaterEqual(len(comments), 3)
         self.assertEqual(comments, frames[:len(comments)], "comments only before the first event")
+
+    def test_the_head_comes_before_the_prompt_is_read(self):
+        with contextlib.closing(self.server.open(CHAT, request_of(CHAT, "hello", max_tokens=3, stream=True))) as connection:
+            first = connection.recv(65536)
+            self.assertIn(b"200 OK", first)
+            self.assertNotIn(b"data:", first)
+
+
+class NoKeepAlive(ServedCase):
+    FLAGS = ["--prefill-delay-ms", "1500", "--sse-keep-alive-interval", "0"]
+
+    def test_no_comments(self):
+        raw = self.server.post(CHAT, request_of(CHAT, "hello", max_tokens=3, stream=True)).body
+        self.assertEqual([], [f for f in raw.decode().split("\n\n") if f.startswith(":")])
 
 
 if __name__ == "__main__":

@@ -1,14 +1,17 @@
 // `octavo serve` with a model without weights: what comes next is a function of what came before,
 // and a step takes as long as it is told. For tests of the server itself.
 //
-//   stub_server [--echo] [--prefill-delay-ms N] [--step-delay-ms N] [--num-blocks N] [flags of
-//   serve]
+//   stub_server [--echo] [--faults] [--hang-ms N] [--prefill-delay-ms N] [--step-delay-ms N]
+//   [--num-blocks N] [flags of serve]
 //
 // --echo: the answer repeats the prompt, of a conversation its last message, and ends.
+// --faults: the model throws once an answer holds \x06 (in the forward) or \x07 (in the logits),
+// and does not return for --hang-ms once it holds \x15.
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <iostream>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <utility>
@@ -22,9 +25,11 @@ namespace octavo {
 namespace {
 
 struct StubOptions {
-  bool echo = false;
-  int prefill_delay_ms = 0, step_delay_ms = 0, num_blocks = 4096;
+  bool echo = false, faults = false;
+  int prefill_delay_ms = 0, step_delay_ms = 0, num_blocks = 4096, hang_ms = 3'600'000;
 };
+
+constexpr TokenId kForwardThrows{6}, kLogitsThrow{7}, kHangs{21};
 
 // A prompt ends with <eos>, which the tokenizer adds; messages begin with <bos>.
 constexpr std::string_view kTemplate =
@@ -42,11 +47,25 @@ class SlowStub : public testing::StubModel {
     for (const BatchSequence& sequence : batch.sequences) reads_prompt |= sequence.num_tokens > 1;
     const int ms =
         reads_prompt ? options_.prefill_delay_ms + options_.step_delay_ms : options_.step_delay_ms;
-    if (ms > 0) std::this_thread::sleep_for(std::chrono::milliseconds(ms));
+    sleep_ms(ms);
+    if (options_.faults) misbehave(batch);
     return StubModel::forward(batch);
   }
 
  private:
+  static void sleep_ms(int ms) {
+    if (ms > 0) std::this_thread::sleep_for(std::chrono::milliseconds(ms));
+  }
+  // A single token is one that the model said itself.
+  void misbehave(const ForwardBatch& batch) const {
+    for (const BatchSequence& sequence : batch.sequences) {
+      if (sequence.num_tokens != 1) continue;
+      const TokenId token = batch.tokens[static_cast<size_t>(sequence.first_row)];
+      if (token == kForwardThrows) throw std::runtime_error("the stub was asked to throw");
+      if (token == kHangs) sleep_ms(options_.hang_ms);
+    }
+  }
+
   StubOptions options_;
 };
 
@@ -73,8 +92,10 @@ Result<LoadedEngine> make_engine(const EngineOptions& options, const StubOptions
   engine.tokenizer = std::make_unique<Tokenizer>(std::move(tokenizer));
   OCTAVO_TRY(engine.chat_template, ChatTemplate::parse(kTemplate));
   const TokenId bos = *engine.tokenizer->bos(), eos = *engine.tokenizer->eos();
-  const auto fill = [echo = stub.echo, bos, eos](const auto& history, std::span<float> row) {
-    if (echo)
+  const auto fill = [stub, bos, eos](const auto& history, std::span<float> row) {
+    if (stub.faults && history.back() == kLogitsThrow)
+      throw std::runtime_error("the stub was asked to throw");
+    if (stub.echo)
       echo_logits(history, bos, eos, row);
     else
       testing::hash_logits(history, row);
@@ -104,6 +125,10 @@ std::vector<std::string> split(int argc, char** argv, StubOptions& stub) {
     const auto number = [&] { return i + 1 < argc ? std::atoi(argv[++i]) : 0; };
     if (flag == "--echo")
       stub.echo = true;
+    else if (flag == "--faults")
+      stub.faults = true;
+    else if (flag == "--hang-ms")
+      stub.hang_ms = number();
     else if (flag == "--prefill-delay-ms")
       stub.prefill_delay_ms = number();
     else if (flag == "--step-delay-ms")

@@ -1,0 +1,70 @@
+#!/usr/bin/env python3
+"""A server that has warmed up needs no more memory, however many requests and tokens come: none is kept of any of them."""
+
+import os
+import re
+import threading
+import unittest
+from pathlib import Path
+
+from serving import CHAT, COMPLETIONS, STUB, Answer, ServedCase, Server, at_once, encode, wait_for
+
+COUNT = int(os.environ.get("OCTAVO_MEMORY_REQUESTS", "3000"))
+CLIENTS = 8
+
+
+class Memory(ServedCase):
+    # A small pool, so that the prefix cache is full from early on.
+    FLAGS = ("--num-blocks", "256", "--max-num-seqs", "16")
+
+    def test_requests_leave_nothing_behind(self):
+        self.run_requests(0, COUNT)  # warm
+        before = self.memory()
+        self.run_requests(COUNT, 2 * COUNT)
+        middle = self.memory()
+        self.run_requests(2 * COUNT, 3 * COUNT)
+        after = self.memory()
+        print(f"{3 * COUNT} requests: {before >> 10}, {middle >> 10}, {after >> 10} KiB after each third")
+        self.assertLess(after - middle, max(0.02 * middle, 512 << 10))
+        wait_for("the server to be idle", lambda: not self.server.total("vllm:num_requests_running"))
+        self.assertEqual(0, self.server.total("vllm:kv_cache_usage_perc"))
+
+    def memory(self):
+        """Private memory of the process, and what of it was swapped out."""
+        text = Path(f"/proc/{self.server.process.pid}/smaps_rollup").read_text()
+        return sum(int(re.search(rf"^{name}:\s+(\d+) kB", text, re.M).group(1)) for name in ("Anonymous", "Swap")) * 1024
+
+    def run_requests(self, begin, end):
+        numbers, lock = iter(range(begin, end)), threading.Lock()
+
+        def client():
+            with self.server.connect() as connection:
+                while True:
+                    with lock:
+                        i = next(numbers, None)
+                    if i is None:
+                        return
+                    self.one(connection, i)
+        at_once([client] * CLIENTS, limit_s=3600)
+
+    def one(self, connection, i):
+        """Prompts that never come twice, with whatever a request may ask for; some are refused, some cut off."""
+        body = {"max_tokens": 4 + i % 29, "temperature": i % 2, "stream": i % 3 == 0, "stop": [f"{i}"], "n": 1 + i % 2,
+                "cache_salt": f"salt {i % 100}", "user": f"user {i}"}
+        if i % 4 == 0:
+            path, body = CHAT, body | {"messages": [{"role": "user", "content": f"{i} of many"}], "logprobs": True, "top_logprobs": 5}
+        else:
+            path, body = COMPLETIONS, body | {"prompt": f"{i} of many", "logprobs": 5, "echo": i % 5 == 0}
+        if i % 7 == 0:
+            body["logit_bias"] = {str(10**6 + i): 1}  # no such token
+        data, headers = encode(body, {"X-Request-Id": f"request-{i}"})
+        if i % 11 == 0:
+            return self.server.open(path, body | {"max_tokens": 300}).close()
+        connection.request("POST", path, data, headers)
+        answer = Answer(connection.getresponse())
+        if answer.status != (400 if i % 7 == 0 else 200):
+            raise AssertionError(f"{i}: {answer.status} {answer.body}")
+
+
+if __name__ == "__main__":
+    unittest.main()
