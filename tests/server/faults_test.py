@@ -365,7 +365,7 @@ class Stopping(FaultCase):
 
     def assert_cut(self, answers):
         for answer in answers:
-            self.assertIn(b"shutting_down", answer)
+            self.assertIn(b"shutting_down", answer[-500:])
             self.assertTrue(answer.endswith(b"data: [DONE]\n\n\r\n0\r\n\r\n") or b"data:" not in answer, answer[-200:])
 
     def test_what_is_open_is_finished(self):
@@ -375,12 +375,11 @@ class Stopping(FaultCase):
             self.assertTrue(answer.endswith(b"data: [DONE]\n\n\r\n0\r\n\r\n"))
 
     def test_what_takes_too_long_is_cut(self):
-        self.assert_cut(self.stop_under_load(3000, "--shutdown-timeout", "1"))
+        self.assert_cut(self.stop_under_load(3000, "--step-delay-ms", "100", "--shutdown-timeout", "1"))
 
     def test_a_second_signal_cuts_at_once(self):
-        started = time.monotonic()
-        self.assert_cut(self.stop_under_load(3000, "--shutdown-timeout", "1000", signals=2))
-        self.assertLess(time.monotonic() - started, 500)  # not the timeout; generous for a busy machine
+        # Answers would take five minutes, which is longer than anything here waits.
+        self.assert_cut(self.stop_under_load(3000, "--step-delay-ms", "100", "--shutdown-timeout", "1000", signals=2))
 
 
 class PackFile(unittest.TestCase):

@@ -71,6 +71,16 @@ class Whole(ServedCase):
         got, reason = self.both(COMPLETIONS, request_of(COMPLETIONS, "see 👍🏽 there", stop=["👍🏽"]))
         self.assertEqual(("see ", "stop"), (got, reason))
 
+    def test_bytes_that_are_no_text(self):
+        broken = [0x61, 0x80, 0xC3, 0x28, 0xED, 0xA0, 0x80, 0x62]
+        end = 263  # <eos>, which the tokenizer adds to text alone
+        got, _ = self.both(COMPLETIONS, request_of(COMPLETIONS, [*broken, end], logprobs=1))
+        self.assertEqual(bytes(broken).decode(errors="replace"), got)
+
+
+class Prompts(ServedCase):
+    FLAGS = ["--echo", "--step-delay-ms", "3"]
+
     def test_prompts_whose_answers_end_at_different_times(self):
         prompts = ["the longest of all these prompts, which ends last", "b", "of middling length", "c", "short"]
         body = {"prompt": prompts, "max_tokens": 200, "temperature": 0, "n": 2}
@@ -82,12 +92,6 @@ class Whole(ServedCase):
         self.assertEqual(expected, [text_of(events, i) for i in range(10)])
         ends = [c["index"] for c in choices(events) if c["finish_reason"]]
         self.assertGreater(ends.index(0), ends.index(2), "the first ends last")
-
-    def test_bytes_that_are_no_text(self):
-        broken = [0x61, 0x80, 0xC3, 0x28, 0xED, 0xA0, 0x80, 0x62]
-        end = 263  # <eos>, which the tokenizer adds to text alone
-        got, _ = self.both(COMPLETIONS, request_of(COMPLETIONS, [*broken, end], logprobs=1))
-        self.assertEqual(bytes(broken).decode(errors="replace"), got)
 
 
 class Framing(ServedCase):
