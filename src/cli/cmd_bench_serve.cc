@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -12,7 +13,7 @@
 #include "bench/serve_load.h"
 #include "cli/bench_output.h"
 #include "cli/commands.h"
-#include "cli/interrupt.h"
+#include "cli/stop_signals.h"
 #include "formats/quote.h"
 #include "formats/shallow_json.h"
 
@@ -187,6 +188,10 @@ Result<void> check_open_files(const ServeLoadOptions& load,
                           needed, most + kOtherFiles));
 }
 
+std::string goodput_text(const OptionValues& options) {
+  return fmt::format("{}", fmt::join(options.all<std::string>("goodput"), " "));
+}
+
 void describe(BenchResult& result, const OptionValues& options, const DialogueSpec& spec,
               const std::string& url) {
   result.title = "Load on a server";
@@ -201,7 +206,7 @@ void describe(BenchResult& result, const OptionValues& options, const DialogueSp
                                  : options.is_given("ramp_up")     ? options.text("ramp_up")
                                  : spec.data_set == DataSet::trace ? "of the trace"
                                                                    : "inf";
-  if (options.is_given("goodput")) run.settings["goodput"] = options.text("goodput");
+  if (options.is_given("goodput")) run.settings["goodput"] = goodput_text(options);
 }
 
 Result<http::ClientOptions> read_client(const OptionValues& options, const std::string& url) {
@@ -219,7 +224,7 @@ Result<ServeLoadOptions> read_load(const OptionValues& options, const std::strin
   OCTAVO_TRY(load.client, read_client(options, url));
   OCTAVO_TRY(load.request, read_request(options, data_set));
   OCTAVO_TRY(load.api_key, read_key(options));
-  OCTAVO_TRY(load.goodput_ms, parsed(options, "goodput", parse_goodput));
+  OCTAVO_TRY(load.goodput_ms, parse_goodput(goodput_text(options)));
   load.max_concurrency = options.integer("max_concurrency");
   load.timeout_s = options.get<double>("request_timeout_s");
   load.num_warmups = options.integer("num_warmups");
@@ -244,8 +249,8 @@ Result<void> run_bench_serve(const Invocation& invocation, Terminal& terminal) {
   OCTAVO_TRY(std::vector<Dialogue> dialogues, read_dialogues(options, spec));
   OCTAVO_CHECK_OK(set_arrivals(options, spec, dialogues));
   OCTAVO_CHECK_OK(check_open_files(load, dialogues));
-  const InterruptGuard interrupt;
-  load.stop = interrupt.token();
+  const StopSignals interrupt;
+  load.stop = interrupt.first();
   load.on_progress = [&terminal](int done, int failed, int total) {
     show_progress(terminal, done, failed, total);
   };

@@ -5,9 +5,9 @@
 #include "cli/commands.h"
 #include "cli/conversation.h"
 #include "cli/input.h"
-#include "cli/interrupt.h"
 #include "cli/model_loading.h"
 #include "cli/sampling_options.h"
+#include "cli/stop_signals.h"
 #include "engine/catalog.h"
 #include "llm/chat_prompt.h"
 
@@ -110,7 +110,7 @@ class Chat {
   }
 
   Result<RequestOutput> generate(std::vector<TokenId> ids) {
-    InterruptGuard interrupt;
+    StopSignals interrupt;
     RequestEvents events;
     events.on_delta = [&](const ChoiceDelta& delta) {
       terminal_.write(delta.text);
@@ -118,7 +118,7 @@ class Chat {
     };
     events.on_prefill = prefill_progress(terminal_);
     return engine_.engine->run({std::move(ids), params_, 0, {}}, std::move(events),
-                               interrupt.token());
+                               interrupt.first());
   }
 
   void say_error(const Error& error) {

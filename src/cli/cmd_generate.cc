@@ -8,10 +8,10 @@
 #include "cli/commands.h"
 #include "cli/conversation.h"
 #include "cli/input.h"
-#include "cli/interrupt.h"
 #include "cli/json_output.h"
 #include "cli/model_loading.h"
 #include "cli/sampling_options.h"
+#include "cli/stop_signals.h"
 #include "engine/catalog.h"
 #include "llm/chat_prompt.h"
 
@@ -77,7 +77,7 @@ std::string header(int index) { return fmt::format("--- answer {} ---\n", index)
 // Streams the first answer; the others, which come at the same time, are printed after it.
 class TextPrinter {
  public:
-  TextPrinter(Terminal& terminal, int num_choices, InterruptGuard& interrupt)
+  TextPrinter(Terminal& terminal, int num_choices, StopSignals& interrupt)
       : terminal_(terminal), has_headers_(num_choices > 1), interrupt_(interrupt) {}
 
   void on_text(int index, std::string_view text) {
@@ -108,7 +108,7 @@ class TextPrinter {
 
   Terminal& terminal_;
   bool has_headers_;
-  InterruptGuard& interrupt_;
+  StopSignals& interrupt_;
   int next_header_ = 0;
   bool at_line_start_ = true;
 };
@@ -157,7 +157,7 @@ PrefillSink with_profiles(Transformer& model, StepProfile& prefill, StepProfile&
 
 Result<void> generate_and_print(const LoadedEngine& engine, Request request, ShownOutput shown,
                                 bool as_json, Terminal& terminal) {
-  InterruptGuard interrupt;
+  StopSignals interrupt;
   TextPrinter printer(terminal, request.params.n, interrupt);
   RequestEvents events;
   StepProfile prefill, decode;
@@ -171,7 +171,7 @@ Result<void> generate_and_print(const LoadedEngine& engine, Request request, Sho
     events.on_delta = [&](const ChoiceDelta& delta) { printer.on_text(delta.index, delta.text); };
   }
   const auto generated =
-      engine.engine->run(std::move(request), std::move(events), interrupt.token());
+      engine.engine->run(std::move(request), std::move(events), interrupt.first());
   if (!generated) return tl::make_unexpected(generated.error());
   const RequestOutput& output = *generated;
   if (as_json)
@@ -179,7 +179,7 @@ Result<void> generate_and_print(const LoadedEngine& engine, Request request, Sho
   else
     printer.finish(output);
   if (terminal.output_is_terminal()) terminal.remark(figures(output, shown.load_s));
-  if (interrupt.was_interrupted()) return fail(ErrorCode::cancelled, "stopped by Ctrl-C");
+  if (interrupt.came()) return fail(ErrorCode::cancelled, "stopped by Ctrl-C");
   return {};
 }
 

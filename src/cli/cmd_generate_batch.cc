@@ -8,9 +8,9 @@
 #include "base/hash.h"
 #include "cli/batch_run.h"
 #include "cli/commands.h"
-#include "cli/interrupt.h"
 #include "cli/model_loading.h"
 #include "cli/sampling_options.h"
+#include "cli/stop_signals.h"
 #include "engine/catalog.h"
 #include "formats/quote.h"
 #include "llm/sampling_params_json.h"
@@ -125,7 +125,7 @@ Result<void> run_batch(BatchRun& batch, EngineOptions engine_options, const std:
   OCTAVO_TRY(const LoadedEngine engine, load_with_progress(std::move(engine_options), terminal));
   const double load_s = seconds_since(start);
 
-  InterruptGuard interrupt;
+  StopSignals interrupt;
   ProgressBar progress(terminal, terminal.error_is_terminal() ? count_lines(input) : std::nullopt);
   progress.show(batch.figures());
   const auto generating = Clock::now();
@@ -133,7 +133,7 @@ Result<void> run_batch(BatchRun& batch, EngineOptions engine_options, const std:
       engine, {.places = places,
                .window = window,
                .load_s = load_s,
-               .stop = interrupt.token(),
+               .stop = interrupt.first(),
                .on_result = [&](const BatchFigures& figures) { progress.show(figures); }});
   terminal.clear_progress();
   OCTAVO_CHECK_OK(done);
@@ -142,7 +142,7 @@ Result<void> run_batch(BatchRun& batch, EngineOptions engine_options, const std:
   terminal.remark(fmt::format("[{} lines, {} failed; {} tokens in {:.2f} s, {:.1f} tokens/s]",
                               figures.computed, figures.failed, figures.tokens, elapsed,
                               static_cast<double>(figures.tokens) / std::max(elapsed, 1e-3)));
-  return verdict(figures, interrupt.was_interrupted(), goes_on);
+  return verdict(figures, interrupt.came(), goes_on);
 }
 
 }  // namespace

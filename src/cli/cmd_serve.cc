@@ -151,7 +151,7 @@ Result<void> serve_model(const Invocation& invocation, const std::string& path, 
         fmt::format("octavo: warning: everybody who reaches {} can use this server; "
                     "--api-key asks for a key",
                     serve_options.http.host));
-  const StopSignals signals;
+  const StopSignals signals({SIGINT, SIGTERM});
   Log log(read_log(options));
   ServeHooks hooks;
   std::string url;

@@ -25,7 +25,7 @@ void wait_for_wake() {
 
 }  // namespace
 
-StopSignals::StopSignals() {
+StopSignals::StopSignals(std::initializer_list<int> signals) {
   num_signals = 0;
   sem_init(&wake, 0, 0);
   watcher_ = std::jthread([this](std::stop_token closing) {
@@ -37,16 +37,19 @@ StopSignals::StopSignals() {
   });
   struct sigaction action = {};
   action.sa_handler = on_stop_signal;
-  sigaction(SIGINT, &action, &previous_int_);
-  sigaction(SIGTERM, &action, &previous_term_);
+  for (const int signal : signals) {
+    previous_.push_back({signal, {}});
+    sigaction(signal, &action, &previous_.back().second);
+  }
 }
 
 StopSignals::~StopSignals() {
-  sigaction(SIGINT, &previous_int_, nullptr);
-  sigaction(SIGTERM, &previous_term_, nullptr);
+  for (const auto& [signal, action] : previous_) sigaction(signal, &action, nullptr);
   watcher_.request_stop();
   sem_post(&wake);
   watcher_.join();
 }
+
+bool StopSignals::came() const { return num_signals > 0; }
 
 }  // namespace octavo::cli
