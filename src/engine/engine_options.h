@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <stop_token>
 #include <string>
 
 #include "engine/engine_core.h"
@@ -45,6 +46,7 @@ struct EngineOptions {
   std::string pack_folder =
       {};  // of pack files (engine/pack_cache.h); empty: none is used or written
   std::function<void(double)> on_progress = {};         // 0..1 while weights load; may be empty
+  std::stop_token stop_loading = {};                    // looked at from tensor to tensor
   std::function<void(const StepReport&)> on_step = {};  // for measurements; on the engine's thread
 };
 

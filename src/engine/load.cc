@@ -152,8 +152,9 @@ Result<LoadedEngine> load_model(const EngineOptions& options) {
 
   OCTAVO_TRY(engine.pool, ThreadPool::create(threads));
   const auto packs = open_pack(engine, options.pack_folder, file);
-  OCTAVO_TRY(ModelWeights weights, load_weights(file, engine.config, *engine.pool,
-                                                options.on_progress, engine.pack.get()));
+  OCTAVO_TRY(ModelWeights weights,
+             load_weights(file, engine.config, *engine.pool, options.on_progress, engine.pack.get(),
+                          options.stop_loading));
   std::vector<PackedTensor> tensors = std::move(weights.tensors);
   OCTAVO_TRY(engine.model, Transformer::create(engine.config, std::move(weights), *ops,
                                                *engine.pool, model_options));

@@ -4,6 +4,7 @@
 
 #include <string>
 #include <unordered_set>
+#include <utility>
 
 #include "formats/quote.h"
 #include "model/memory_estimate.h"
@@ -19,8 +20,8 @@ constexpr int64_t kSmallModel = int64_t{256} << 20;
 class WeightLoader {
  public:
   WeightLoader(const GgufFile& file, ThreadPool& pool, const std::function<void(double)>& progress,
-               const PackFile* pack)
-      : file_(file), pool_(pool), progress_(progress), pack_(pack) {}
+               const PackFile* pack, std::stop_token stop)
+      : file_(file), pool_(pool), progress_(progress), pack_(pack), stop_(std::move(stop)) {}
 
   Result<kernels::PackedMatrix> matrix(const std::string& name, int64_t rows, int64_t cols) {
     OCTAVO_TRY(const TensorView* tensor, find(name, 2, cols, rows));
@@ -89,6 +90,8 @@ class WeightLoader {
   }
 
   Result<const TensorView*> find(const std::string& name, int rank, int64_t cols, int64_t rows) {
+    if (stop_.stop_requested())
+      return fail(ErrorCode::cancelled, fmt::format("{}: loading was stopped", file_.file()));
     const TensorView* tensor = file_.find_tensor(name);
     if (!tensor)
       return fail(ErrorCode::corrupt_file,
@@ -117,6 +120,7 @@ class WeightLoader {
   ThreadPool& pool_;
   const std::function<void(double)>& progress_;
   const PackFile* pack_;
+  const std::stop_token stop_;
   std::vector<PackedTensor> tensors_;
   std::unordered_set<std::string> used_;
   AlignedBuffer memory_;
@@ -149,9 +153,9 @@ Result<LayerWeights> load_layer(WeightLoader& loader, const ModelConfig& c, int 
 }  // namespace
 
 Result<ModelWeights> load_weights(const GgufFile& file, const ModelConfig& config, ThreadPool& pool,
-                                  const std::function<void(double)>& progress,
-                                  const PackFile* pack) {
-  WeightLoader loader(file, pool, progress, pack);
+                                  const std::function<void(double)>& progress, const PackFile* pack,
+                                  std::stop_token stop) {
+  WeightLoader loader(file, pool, progress, pack, std::move(stop));
   ModelWeights weights;
   OCTAVO_TRY(weights.embedding,
              loader.matrix("token_embd.weight", config.vocab_size, config.hidden_size));

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <stop_token>
 #include <vector>
 
 #include "base/result.h"
@@ -41,9 +42,9 @@ struct ModelWeights {
 // Repacks every matrix, in parallel, and gives the file's pages back as it goes. Matrices that
 // `pack` holds are used where they lie there; it must outlive the result. It may be nullptr.
 // progress gets 0..1 and may be empty. Errors: corrupt_file (a tensor is missing or misshapen),
-// unsupported (a tensor that the description has no use for).
+// unsupported (a tensor that the description has no use for), cancelled (`stop`).
 Result<ModelWeights> load_weights(const GgufFile& file, const ModelConfig& config, ThreadPool& pool,
                                   const std::function<void(double)>& progress,
-                                  const PackFile* pack = nullptr);
+                                  const PackFile* pack = nullptr, std::stop_token stop = {});
 
 }  // namespace octavo

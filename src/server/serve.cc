@@ -138,7 +138,13 @@ Result<void> serve(ServeOptions options, EngineOptions engine, Log& log, const S
   Running running(std::move(options), log);
   OCTAVO_CHECK_OK(running.listen());
   if (hooks.on_listening) hooks.on_listening(running.url());
-  OCTAVO_CHECK_OK(running.load(std::move(engine), hooks));
+  engine.stop_loading = stop;
+  const auto loaded = running.load(std::move(engine), hooks);
+  if (!loaded && loaded.error().code == ErrorCode::cancelled && stop.stop_requested()) {
+    log.say(LogLevel::info, "stopped while the model was being loaded");
+    return {};
+  }
+  OCTAVO_CHECK_OK(loaded);
   running.run(stop);
   log.say(LogLevel::info, "asked to stop: requests on their way are finished, new ones refused");
   running.drain(at_once);

@@ -25,7 +25,8 @@ struct ServeHooks {
   std::function<void(const LoadedEngine&)> on_ready = {};
 };
 
-// Until `stop`: then what is on its way may end, for options.shutdown_timeout_s or until `at_once`.
+// Until `stop`: while the model is loaded that ends the server; later what is on its way may end
+// first, for options.shutdown_timeout_s or until `at_once`.
 // Errors: those of http::Server::start and of `load`.
 Result<void> serve(ServeOptions options, EngineOptions engine, Log& log, const ServeHooks& hooks,
                    std::stop_token stop, std::stop_token at_once);

@@ -1,14 +1,17 @@
 #!/usr/bin/env python3
 """Clients that vanish, overload, shutting down, health, metrics: what an operator relies on."""
 
+import os
 import random
 import signal
 import socket
 import struct
+import subprocess
+import tempfile
 import time
 import unittest
 
-from serving import CHAT, COMPLETIONS, STUB, ServedCase, Server, at_once, finish_of, parse_events, text_of, wait_for
+from serving import CHAT, COMPLETIONS, LIMIT_S, STUB, ServedCase, Server, at_once, finish_of, parse_events, text_of, wait_for
 
 RUNNING, WAITING, KV = "vllm:num_requests_running", "vllm:num_requests_waiting", "vllm:kv_cache_usage_perc"
 LONG = {"prompt": "a long answer", "max_tokens": 2000, "ignore_eos": True, "temperature": 0}
@@ -97,6 +100,37 @@ class Overload(OperationsCase):
             self.assertGreaterEqual(int(answer.headers["Retry-After"]), 1)
         self.assertEqual(len(by_status[429]), self.server.total("vllm:admission_rejections_total"))
         self.assert_idle()
+
+
+class Loading(unittest.TestCase):
+    def test_a_signal_ends_the_server_at_once(self):
+        for stop in (signal.SIGTERM, signal.SIGINT):
+            with self.subTest(stop=stop), tempfile.TemporaryDirectory() as folder:
+                path = os.path.join(folder, "socket")
+                with subprocess.Popen([STUB, "--load-delay-ms", "600000", "--uds", path], text=True,
+                                      stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
+                    try:
+                        answer = wait_for("an answer", lambda: self.ask(path))
+                        self.assertTrue(answer.startswith(b"HTTP/1.1 503"), answer)
+                        self.assertIn(b"loading", answer)
+                        process.send_signal(stop)
+                        output, _ = process.communicate(timeout=LIMIT_S)
+                    finally:
+                        process.kill()
+                self.assertEqual(0, process.returncode, output)
+                self.assertIn("stopped while the model was being loaded", output)
+                self.assertFalse(os.path.exists(path))
+
+    def ask(self, path):
+        connection = socket.socket(socket.AF_UNIX)
+        connection.settimeout(LIMIT_S)
+        with connection:
+            try:
+                connection.connect(path)
+            except OSError:
+                return None
+            connection.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+            return b"".join(iter(lambda: connection.recv(4096), b""))
 
 
 class Draining(OperationsCase):

@@ -1,7 +1,8 @@
 // `octavo serve` with a model without weights: what comes next is a function of what came before,
 // and a step takes as long as it is told. For tests of the server itself.
 //
-//   stub_server [--echo] [--faults] [--hang-ms N] [--prefill-delay-ms N] [--step-delay-ms N]
+//   stub_server [--echo] [--faults] [--hang-ms N] [--load-delay-ms N] [--prefill-delay-ms N]
+//   [--step-delay-ms N]
 //   [--num-blocks N] [flags of serve]
 //
 // --echo: the answer repeats the prompt, of a conversation its last message, and ends.
@@ -26,7 +27,8 @@ namespace {
 
 struct StubOptions {
   bool echo = false, faults = false;
-  int prefill_delay_ms = 0, step_delay_ms = 0, num_blocks = 4096, hang_ms = 3'600'000;
+  int load_delay_ms = 0, prefill_delay_ms = 0, step_delay_ms = 0, num_blocks = 4096;
+  int hang_ms = 3'600'000;
 };
 
 constexpr TokenId kForwardThrows{6}, kLogitsThrow{7}, kHangs{21};
@@ -81,9 +83,21 @@ void echo_logits(const std::vector<TokenId>& history, TokenId bos, TokenId eos,
   row[static_cast<size_t>(raw(next))] = 20;
 }
 
+Result<void> load_slowly(const EngineOptions& options, int ms) {
+  constexpr int kPart = 10;
+  for (int done = 0; done < ms; done += kPart) {
+    if (options.stop_loading.stop_requested())
+      return fail(ErrorCode::cancelled, "loading was stopped");
+    options.on_progress(done / static_cast<double>(ms));
+    std::this_thread::sleep_for(std::chrono::milliseconds(kPart));
+  }
+  return {};
+}
+
 Result<LoadedEngine> make_engine(const EngineOptions& options, const StubOptions& stub,
                                  std::unique_ptr<SlowStub>& model) {
   constexpr int kContext = 4096;
+  OCTAVO_CHECK_OK(load_slowly(options, stub.load_delay_ms));
   TokenizerSpec spec = testing::tiny_byte_spec();
   spec.add_eos = true;
   spec.chat_template = kTemplate;
@@ -129,6 +143,8 @@ std::vector<std::string> split(int argc, char** argv, StubOptions& stub) {
       stub.faults = true;
     else if (flag == "--hang-ms")
       stub.hang_ms = number();
+    else if (flag == "--load-delay-ms")
+      stub.load_delay_ms = number();
     else if (flag == "--prefill-delay-ms")
       stub.prefill_delay_ms = number();
     else if (flag == "--step-delay-ms")
