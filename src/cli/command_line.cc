@@ -4,6 +4,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <iterator>
+#include <sstream>
 
 #include "cli/config_file.h"
 #include "formats/quote.h"
@@ -19,6 +21,11 @@ tl::unexpected<Error> refuse(fmt::format_string<Args...> text, Args&&... args) {
 
 bool is_flag(std::string_view argument) { return argument.size() > 1 && argument.front() == '-'; }
 bool is_help(std::string_view argument) { return argument == "--help" || argument == "-h"; }
+
+std::vector<std::string> words_of(const std::string& text) {
+  std::istringstream words(text);
+  return {std::istream_iterator<std::string>(words), {}};
+}
 
 std::string did_you_mean(std::string_view name, std::span<const std::string> candidates) {
   const std::string_view nearest = nearest_name(name, candidates);
@@ -84,9 +91,14 @@ class Reader {
       joined = value;
       ++next_;
     }
+    OCTAVO_CHECK_OK(add_text(flag, spec, *joined));
     while (spec.takes_words && next_ < arguments_.size() && !is_flag(arguments_[next_]))
-      *joined += " " + arguments_[next_++];
-    OCTAVO_TRY(OptionValue value, parse(spec, *joined, flag));
+      OCTAVO_CHECK_OK(add_text(flag, spec, arguments_[next_++]));
+    return {};
+  }
+
+  Result<void> add_text(const std::string& flag, const OptionSpec& spec, const std::string& text) {
+    OCTAVO_TRY(OptionValue value, parse(spec, text, flag));
     return add(flag, spec, std::move(value));
   }
 
@@ -109,8 +121,8 @@ class Reader {
     const std::string name = variable_of(spec.name);
     const std::optional<std::string> text = environment(name);
     if (!text || text->empty()) return {};
-    OCTAVO_TRY(OptionValue value, parse(spec, *text, name));
-    invocation_.options.add(spec, std::move(value));
+    if (!spec.takes_words) return add_text(name, spec, *text);
+    for (const std::string& word : words_of(*text)) OCTAVO_CHECK_OK(add_text(name, spec, word));
     return {};
   }
 

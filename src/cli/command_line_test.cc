@@ -59,8 +59,19 @@ TEST(CommandLine, SwitchesHaveOpposites) {
 TEST(CommandLine, SomeOptionsTakeAllWordsUpToTheNextFlag) {
   const Invocation call =
       invocation({"bench", "serve", "http://a", "--goodput", "ttft:1", "tpot:2", "--json"});
-  EXPECT_EQ(call.options.text("goodput"), "ttft:1 tpot:2");
+  EXPECT_EQ(call.options.all<std::string>("goodput"),
+            (std::vector<std::string>{"ttft:1", "tpot:2"}));
   EXPECT_EQ(call.positionals, std::vector<std::string>{"http://a"});
+}
+
+TEST(CommandLine, WordsAreValuesOfTheirOwnWhereverTheyComeFrom) {
+  const std::vector<std::string> names = {"a", "b", "c d"};
+  EXPECT_EQ(invocation({"serve", "m", "--served-model-name", "a", "b", "--served-model-name=c d"})
+                .options.all<std::string>("served_model_name"),
+            names);
+  EXPECT_EQ(invocation({"serve", "m"}, {{"OCTAVO_API_KEY", " one  two "}})
+                .options.all<std::string>("api_key"),
+            (std::vector<std::string>{"one", "two"}));
 }
 
 TEST(CommandLine, SomeArgumentsMayBeLeftOut) {

@@ -51,7 +51,7 @@ Result<SamplingParams> read_config(const std::string& path) {
 
 Result<SamplingParams> generation_defaults(const std::string& which,
                                            const std::string& model_path) {
-  if (which == "none") return SamplingParams{};
+  if (which == "none" || which == "vllm") return SamplingParams{};
   if (which != "auto") {
     std::error_code error;
     return read_config(fs::is_directory(which, error) ? which + "/generation_config.json" : which);

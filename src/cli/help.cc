@@ -11,14 +11,13 @@ constexpr size_t kWidth = 100;
 constexpr size_t kHelpColumn = 34;
 
 // Breaks text at spaces so that no line is longer than kWidth; lines after the first start at
-// `column`, where the first one is said to start.
+// `column`, where the first one is said to start. Empty lines between paragraphs stay.
 std::string wrapped(std::string_view text, size_t column) {
   std::string out;
   size_t at = column;
   while (!text.empty()) {
-    const size_t space = std::min(text.find(' '), text.size());
-    const std::string_view word = text.substr(0, space);
-    text.remove_prefix(std::min(space + 1, text.size()));
+    const size_t end = std::min(text.find_first_of(" \n"), text.size());
+    const std::string_view word = text.substr(0, end);
     if (at > column && at + 1 + word.size() > kWidth) {
       out += "\n" + std::string(column, ' ');
       at = column;
@@ -28,6 +27,10 @@ std::string wrapped(std::string_view text, size_t column) {
     }
     out += word;
     at += word.size();
+    const bool ends_paragraph = text.substr(end).starts_with("\n\n");
+    if (ends_paragraph) out += "\n\n";
+    if (ends_paragraph) at = column;
+    text.remove_prefix(std::min(end + (ends_paragraph ? 2 : 1), text.size()));
   }
   return out;
 }
@@ -54,9 +57,13 @@ std::string shown_default(const OptionSpec& spec) {
   return std::string(spec.default_text.empty() ? spec.default_shown : spec.default_text);
 }
 
+std::string_view how_often(const OptionSpec& spec) {
+  if (spec.takes_words) return "; one or more, and again";
+  return spec.repeatable ? "; may be repeated" : "";
+}
+
 std::string with_notes(const OptionSpec& spec) {
-  std::string out(spec.help);
-  if (spec.repeatable) out += "; may be repeated";
+  std::string out = fmt::format("{}{}", spec.help, how_often(spec));
   const bool names_choices = spec.metavar.find('|') != std::string_view::npos;
   if (!spec.choices.empty() && !names_choices) out += fmt::format(" ({})", allowed_values(spec));
   const std::string value = shown_default(spec);
@@ -73,7 +80,8 @@ std::string usage(const CommandSpec& command) {
 
 constexpr std::string_view kEnvironmentNote =
     "Flags that are settings can be set by the environment too, --top-p by OCTAVO_TOP_P; the flag "
-    "wins.";
+    "wins over it, and both over the file of --config. Where a flag takes several words, the "
+    "variable has them with spaces between, and the file as a list.";
 
 std::string joined_commands(const OptionSpec& spec) {
   std::string out;
@@ -95,8 +103,7 @@ std::string code(std::string_view text) {
 }
 
 std::string markdown_row(const OptionSpec& spec) {
-  std::string meaning(spec.help);
-  if (spec.repeatable) meaning += "; may be repeated";
+  std::string meaning = fmt::format("{}{}", spec.help, how_often(spec));
   if (!spec.has_variable) meaning += "; has no environment variable";
   std::string value = spec.kind == OptionKind::flag ? "" : code(spec.default_text);
   if (spec.default_text.empty()) value = cell(spec.default_shown);
@@ -168,7 +175,7 @@ std::string help_text(const CommandSpec& command) {
     group = spec->group;
     out += row(shown_flag(*spec), with_notes(*spec));
   }
-  return out + fmt::format("\n{}\n", kEnvironmentNote);
+  return out + fmt::format("\n{}\n", wrapped(kEnvironmentNote, 0));
 }
 
 std::string help_markdown() {

@@ -45,7 +45,7 @@ struct OptionSpec {
 
   std::string_view default_shown = {};  // what --help says where default_text is empty
   bool repeatable = false;
-  bool takes_words = false;  // of text: all arguments up to the next flag, joined by spaces
+  bool takes_words = false;  // of text: each argument up to the next flag is a value
   bool has_variable = true;
   uint32_t commands = 0;        // a bit for each command that takes it
   std::string_view group = {};  // its heading in --help

@@ -1,0 +1,61 @@
+// Rows of the option table (cli/options.cc): what offline benchmarks measure.
+#pragma once
+
+#include <array>
+
+#include "cli/option_rows.h"
+
+namespace octavo::cli::rows {
+
+inline constexpr std::array kBenchRows = {
+    shown_default(integer("seq_len", 1, 1e12, "", "tokens of each sequence", E, kMeasure),
+                  "the model's context"),
+    integer("batch_size", 1, 1e9, "1", "sequences held at once", E, kMeasure),
+    above_lowest(
+        real("memory", 0, 100000, "", "GiB for the KV cache: how many sequences fit", E, kMeasure)),
+    integer("context", 2, kMaxInt, "512", "tokens of one window of a text", P, kMeasure),
+    list(OptionKind::integer_list, "contexts", "LIST", 1, "64,128,256,512,1024",
+         "context lengths to measure at", K, kMeasure),
+    integer("gen_tokens", 2, 1024, "5", "tokens to generate at each; the first is not timed", K,
+            kMeasure),
+    integer("runs", 1, 100, "3", "runs of which the median is reported", K, kMeasure),
+    integer("prompt_tokens", 1, kMaxInt, "512", "tokens of the prompt that is read", L, kMeasure),
+    no_variable(integer("gen_tokens", 1, kMaxInt, "128", "tokens that each sequence generates", L,
+                        kMeasure)),
+    list(OptionKind::integer_list, "depth", "LIST", 0, "0",
+         "tokens that each sequence has in its cache beforehand", L, kMeasure),
+    no_variable(list(OptionKind::integer_list, "batch_size", "LIST", 1, "1",
+                     "sequences that generate together", L, kMeasure)),
+    integer("shared_prefix", 0, kMaxInt, "0",
+            "of these, so many first tokens lie in the same blocks for all sequences", L, kMeasure),
+    integer("repeat", 1, 100, "3", "passes of which the median is reported", L, kMeasure),
+    no_variable(integer("repeat", 1, 100, "1",
+                        "rounds over all settings; the run with the median throughput is shown",
+                        K | U, kMeasure)),
+    text("synthetic", "SPEC",
+         "requests to make up, as in requests=200,prompt=64-512,output=16-128,rate=5,shared=512; a "
+         "wrong key is answered with all there are",
+         M, kMeasure),
+    text("trace", "FILE",
+         "requests that were recorded, a JSON object per line with arrival_s, prompt_tokens and "
+         "output_tokens; of estimate: propose limits that suit them",
+         M | E, kMeasure),
+    shown_default(integer("max_concurrency", 0, kMaxInt, "",
+                          "requests in flight at most; 0: as they arrive", M, kMeasure),
+                  "0; prefix: --max-num-seqs"),
+    above_lowest(real("cost_per_hour", 0, kMaxDouble, "",
+                      "of the machine, in any currency: adds the cost per million tokens", M | V,
+                      kMeasure)),
+    no_variable(text("step_cost", "LIST",
+                     "how long a step takes, in ms, as five numbers: for itself, and for each "
+                     "prefill token, KV token read, sequence that generates, and pair of a prefill "
+                     "token and a position that it sees; 5,0.3,0.0005,0.4,0.00001",
+                     S, kMeasure)),
+    no_variable(text("calibrate", "MODEL", "take the cost of a step from this model", S, kMeasure)),
+    shown_default(integer("num_blocks", 1, 1 << 24, "", "blocks of the KV cache", S, kMeasure),
+                  "the model's, else what --max-num-seqs of the longest need"),
+    no_variable(flag("compare_policies", "one run for each scheduling policy", S, kMeasure)),
+    no_variable(text("run", "NAME", "compare only the runs of this name", D, kMeasure)),
+};
+
+}  // namespace octavo::cli::rows

@@ -1,0 +1,89 @@
+// Rows of the option table (cli/options.cc): a prompt, how its answer is drawn and ends.
+#pragma once
+
+#include <array>
+
+#include "cli/option_rows.h"
+
+namespace octavo::cli::rows {
+
+inline constexpr std::array kGenerationRows = {
+    no_variable(text("prompt", "TEXT",
+                     "the text to go on from; - reads it from standard input, as it is", G,
+                     kInput)),
+    no_variable(list(OptionKind::integer_list, "prompt_token_ids", "IDS", 0, "",
+                     "the prompt as token ids, 1,2,3; nothing is added to them", G, kInput)),
+    no_variable(text("input", "FILE",
+                     "many prompts: JSON lines with prompt, prompt_token_ids or messages; - reads "
+                     "standard input",
+                     G, kInput)),
+    shown_default(no_variable(text("output", "FILE",
+                                   "where their results go, a line for each; what is there already "
+                                   "is not computed again",
+                                   G, kInput)),
+                  "-, standard output"),
+    no_variable(flag("overwrite", "drop what is in the output file", G, kInput)),
+    no_variable(flag("chat", "the prompt is a user's message; the model's chat template is applied",
+                     G, kInput)),
+    no_variable(text("system", "TEXT", "the system message of the conversation", G | C, kInput)),
+    no_variable(
+        flag("decode", "standard input is a JSON array of ids, the output its text", T, kInput)),
+    no_variable(flag("parse_special", "control tokens spelled out in the text become those tokens",
+                     T, kInput)),
+    no_variable(flag("add_special", "add the BOS and EOS tokens that the model's file asks for", T,
+                     kInput)),
+
+    shown_default(real("temperature", 0, kMaxDouble, "",
+                       "0 takes the most probable token; higher is more varied", G | C, kSampling),
+                  "the model's, else 0.7"),
+    shown_default(above_lowest(real("top_p", 0, 1, "",
+                                    "only the most probable tokens that make up this share", G | C,
+                                    kSampling)),
+                  "the model's, else 0.95"),
+    integer("top_k", -1, kMaxInt, "0", "only this many of the most probable tokens; 0 or -1: all",
+            G | C, kSampling),
+    real("min_p", 0, 1, "0", "only tokens at least this probable, relative to the most probable",
+         G | C, kSampling),
+    shown_default(
+        of_kind(integer("seed", 0, 0, "", "the same seed, prompt and flags give the same answer",
+                        G | C, kSampling),
+                OptionKind::seed),
+        "a fresh one, which is reported"),
+    repeatable(text("bad_words", "TEXT", "a word that is not written", G | C, kSampling)),
+    list(OptionKind::integer_list, "allowed_token_ids", "IDS", 0, "", "no other tokens are drawn",
+         G | C, kSampling),
+    integer("n", 1, kMaxChoices, "1", "answers to the prompt", G, kSampling),
+    real("presence_penalty", -2, 2, "0", "subtracted from the logit of each token generated before",
+         G | C, kSampling),
+    real("frequency_penalty", -2, 2, "0", "the same, for each time it was generated", G | C,
+         kSampling),
+    above_lowest(real(
+        "repetition_penalty", 0, kMaxDouble, "1",
+        "divides the positive logit of each token of prompt and answer, multiplies a negative one",
+        G | C, kSampling)),
+    repeatable(list(OptionKind::logit_bias, "logit_bias", "ID=BIAS", 0, "",
+                    "added to the logit of a token", G | C, kSampling)),
+
+    shown_default(integer("max_tokens", 0, kMaxInt, "", "tokens of an answer at most", G | C, kEnd),
+                  "to the end of the context"),
+    integer("min_tokens", 0, kMaxInt, "0", "tokens before the answer may end", G | C, kEnd),
+    repeatable(text("stop", "TEXT", "text that ends the answer", G | C, kEnd)),
+    list(OptionKind::integer_list, "stop_token_ids", "IDS", 0, "", "token ids that end the answer",
+         G | C, kEnd),
+    flag("ignore_eos", "go on after the model's end-of-answer tokens", G | C, kEnd),
+    flag("include_stop_str_in_output", "keep the stop text in the answer", G | C, kEnd),
+
+    flag("skip_special_tokens", "keep control tokens in the answer's text", G, kShown, "on"),
+    no_variable(shown_default(
+        integer("logprobs", 0, kMaxLogprobs, "",
+                "log-probabilities of this many tokens at each place of the answer; with --json", G,
+                kShown),
+        "none")),
+    no_variable(
+        shown_default(integer("prompt_logprobs", 0, kMaxLogprobs, "",
+                              "the same at each place of the prompt; with --json", G, kShown),
+                      "none")),
+    flag("json", "print one JSON object", G | I | E | P | B | V | D, kShown),
+};
+
+}  // namespace octavo::cli::rows
