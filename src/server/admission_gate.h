@@ -43,6 +43,7 @@ class AdmissionGate {
   double expected_wait_s(int64_t prompt_tokens) const;
   int num_open() const;
   int num_waiting() const;
+  int max_queue_len() const { return options_.max_queue_len; }
 
  private:
   double prefill_s(int64_t tokens) const;

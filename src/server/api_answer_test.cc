@@ -385,5 +385,12 @@ TEST(ApiError, OfTheEngine) {
   }
 }
 
+TEST(ApiError, AFullQueueIsToBeTriedAgain) {
+  const ApiError error = to_submit_error({ErrorCode::resource_exhausted, "full"});
+  EXPECT_EQ(error.status, 429);
+  EXPECT_GT(error.retry_after_s, 0);
+  EXPECT_EQ(to_submit_error({ErrorCode::context_overflow, "long"}).status, 400);
+}
+
 }  // namespace
 }  // namespace octavo

@@ -60,4 +60,13 @@ ApiError to_api_error(const Error& error) {
           .code = std::string(error_name(error.code))};
 }
 
+ApiError to_submit_error(const Error& error) {
+  if (error.code != ErrorCode::resource_exhausted) return to_api_error(error);
+  return {.status = 429,
+          .message = error.message,
+          .type = "rate_limit_error",
+          .code = "max_queue_len",
+          .retry_after_s = 1};
+}
+
 }  // namespace octavo

@@ -29,5 +29,8 @@ http::Response to_response(const ApiError& error);
 
 // What the engine or a template said, as an answer to the client.
 ApiError to_api_error(const Error& error);
+// What Engine::submit() said of a request that its check() had passed: there, resource_exhausted
+// means that the queue is full, which passes.
+ApiError to_submit_error(const Error& error);
 
 }  // namespace octavo

@@ -1,6 +1,7 @@
 #include "server/api_fields.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -66,7 +67,8 @@ ApiResult<void> read_model(Json& value, const Context& c) {
   OCTAVO_CHECK_OK(read_as(value, c, c.draft.model));
   if (!c.draft.model.empty()) return {};
   return tl::unexpected<ApiError>({.status = 404,
-                                   .message = "model is empty; GET /v1/models lists what there is",
+                                   .message = fmt::format("model is empty; served here: {}",
+                                                          fmt::join(c.limits.model_names, ", ")),
                                    .param = "model",
                                    .code = "model_not_found"});
 }

@@ -25,7 +25,8 @@ struct ApiLimits {
   SamplingParams defaults = {};  // of fields that a request does not name
   bool has_priorities = false;
   bool trust_request_chat_template = false;
-  int max_choices = 1024;  // prompts x n of one request
+  int max_choices = 1024;                     // prompts x n of one request
+  std::vector<std::string> model_names = {};  // of what is served, for messages
 };
 
 // Both endpoints.

@@ -38,6 +38,17 @@ std::vector<std::pair<std::string, std::string>> cache_config(const EngineOption
           {"gpu_memory_utilization", fmt::format("{}", options.gpu_memory_utilization)}};
 }
 
+// An echo gives back what was sent, which decoded ids need not be.
+std::vector<std::optional<std::string>> texts_of(CompletionRequest& request) {
+  std::vector<std::optional<std::string>> texts;
+  if (!request.echo) return texts;
+  for (PromptInput& input : request.prompts) {
+    auto* text = std::get_if<std::string>(&input);
+    texts.push_back(text ? std::optional(std::move(*text)) : std::nullopt);
+  }
+  return texts;
+}
+
 }  // namespace
 
 Service::Service(ServeOptions options, Log& log)
@@ -76,7 +87,8 @@ const LoadedEngine& Service::set_ready(LoadedEngine loaded, EngineOptions option
               .max_logprobs = options_.max_logprobs,
               .defaults = options_.default_params,
               .has_priorities = s.options.scheduling_policy == SchedulingPolicy::priority,
-              .trust_request_chat_template = options_.trust_request_chat_template};
+              .trust_request_chat_template = options_.trust_request_chat_template,
+              .model_names = options_.served_model_names};
   s.context = std::make_unique<SessionContext>(
       SessionContext{.engine = *s.loaded.engine,
                      .metrics = *s.metrics,
@@ -239,7 +251,8 @@ ApiResult<Request> Service::prompt_of(ChatRequest& request) const {
 
 template <class ApiRequest>
 void Service::start(const Exchange& exchange, ApiRequest& request, std::vector<Request> prompts,
-                    std::string_view id_prefix) {
+                    std::string_view id_prefix,
+                    std::vector<std::optional<std::string>> prompt_texts) {
   if (options_.seed && !request.params.seed)
     for (Request& prompt : prompts) prompt.params.seed = options_.seed;
   const std::string request_id = request_id_of(exchange->request(), request.request_id);
@@ -249,6 +262,7 @@ void Service::start(const Exchange& exchange, ApiRequest& request, std::vector<R
       .model = request.model,
       .system_fingerprint = fmt::format("octavo-{}-{}", version(), serving_.loaded.isa)};
   SessionRequest session{.prompts = std::move(prompts),
+                         .prompt_texts = std::move(prompt_texts),
                          .writer = make_answer_writer(request, *serving_.loaded.tokenizer, head),
                          .headers = headers_of(exchange->request(), request_id),
                          .stream = request.stream,
@@ -277,7 +291,7 @@ void Service::post_completions(const Exchange& exchange) {
   if (const auto error = check_model(request->model)) return respond(exchange, *error);
   auto prompts = prompts_of(*request);
   if (!prompts) return respond(exchange, prompts.error());
-  start(exchange, *request, std::move(*prompts), "cmpl");
+  start(exchange, *request, std::move(*prompts), "cmpl", texts_of(*request));
 }
 
 void Service::post_chat(const Exchange& exchange) {

@@ -106,7 +106,7 @@ class Service {
   std::optional<ApiError> check_model(std::string& model) const;
   template <class ApiRequest>
   void start(const Exchange& exchange, ApiRequest& request, std::vector<Request> prompts,
-             std::string_view id_prefix);
+             std::string_view id_prefix, std::vector<std::optional<std::string>> prompt_texts = {});
 
   void respond(const Exchange& exchange, http::Response response);
   void respond(const Exchange& exchange, const ApiError& error);

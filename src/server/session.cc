@@ -27,6 +27,15 @@ ApiError slow_reader() {
           .code = "slow_client"};
 }
 
+// Waiting would not help these.
+ApiError too_many_prompts(size_t num_prompts, int max_queue_len) {
+  return {.message = fmt::format("the request has {} prompts, and no more than {} requests may "
+                                 "wait and run at once (max_queue_len); send fewer at a time",
+                                 num_prompts, max_queue_len),
+          .param = "prompt",
+          .code = "too_many_prompts"};
+}
+
 ApiError waited_too_long(double limit_s) {
   return {.status = 503,
           .message = fmt::format("the request waited for {:.1f} s, which is max_queue_wait; try "
@@ -69,6 +78,7 @@ Session::Session(SessionContext& context, std::shared_ptr<http::Exchange> exchan
     prompts_.push_back({.id = {},
                         .n = prompt.params.n,
                         .num_tokens = std::ssize(prompt.prompt_token_ids),
+                        .text = {},
                         .prompt = {},
                         .told = std::vector<bool>(n),
                         .last_token_s = std::vector<double>(n),
@@ -76,6 +86,8 @@ Session::Session(SessionContext& context, std::shared_ptr<http::Exchange> exchan
     so_far_.prompt_tokens += prompts_.back().num_tokens;
     num_seqs_ += prompt.params.n;
   }
+  for (size_t i = 0; i < request_.prompt_texts.size(); ++i)
+    prompts_[i].text = std::move(request_.prompt_texts[i]);
   num_waiting_ = static_cast<int>(prompts_.size());
 }
 
@@ -85,6 +97,8 @@ std::optional<ApiError> Session::enter_and_submit() {
   for (const Request& prompt : request_.prompts)
     if (const auto checked = context_.engine.check(prompt); !checked)
       return to_api_error(checked.error());
+  if (const int most = context_.gate.max_queue_len(); std::ssize(prompts_) > most)
+    return too_many_prompts(prompts_.size(), most);
   if (const auto refused = context_.gate.enter(num_seqs_, so_far_.prompt_tokens)) {
     context_.metrics.on_rejection(refused->reason);
     return refusal(*refused);
@@ -94,6 +108,7 @@ std::optional<ApiError> Session::enter_and_submit() {
     context_.metrics.on_submit(params.n, params.max_tokens.value_or(0));
     const auto id = context_.engine.submit(std::move(request_.prompts[i]), events_of(i));
     if (!id) {
+      fail(to_submit_error(id.error()));
       // It ends like one that the engine took.
       RequestOutput output;
       output.error = id.error();
@@ -210,10 +225,12 @@ void Session::take(Item& item) {
   if (item.prompt_done) {
     so_far_.cached_tokens += item.prompt_done->num_cached_tokens;
     prompt.prompt = std::move(item.prompt_done);
+    prompt.prompt->prompt = std::move(prompt.text);
   }
   if (item.event && !answered_) write_event(prompt, *item.event);
   if (!item.output) return;
   prompt.output = std::move(item.output);
+  if (!request_.stream) prompt.output->prompt = std::move(prompt.text);
   if (prompt.output->error) end_with(to_api_error(*prompt.output->error));
   if (++num_ended_ == prompts_.size()) finish();
 }

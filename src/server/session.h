@@ -34,6 +34,8 @@ struct SessionContext {
 
 struct SessionRequest {
   std::vector<Request> prompts;
+  // As they were sent, for RequestOutput::prompt; nothing for one of ids. May be empty: not needed.
+  std::vector<std::optional<std::string>> prompt_texts = {};
   std::unique_ptr<AnswerWriter> writer;
   http::Headers headers;  // of the answer
   bool stream = false, include_usage = false, continuous_usage_stats = false;
@@ -61,6 +63,7 @@ class Session : public std::enable_shared_from_this<Session> {
     int n = 1;
     int64_t num_tokens = 0;
     std::optional<double> work_began_s = {};  // of the engine's thread
+    std::optional<std::string> text = {};     // for the first RequestOutput that is written
     std::optional<RequestOutput> prompt;      // what the first events of its choices may repeat
     std::vector<bool> told;                   // choices whose first event has been written
     std::vector<double> last_token_s;         // of the engine's thread

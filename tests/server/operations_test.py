@@ -101,6 +101,12 @@ class Overload(OperationsCase):
         self.assertEqual(len(by_status[429]), self.server.total("vllm:admission_rejections_total"))
         self.assert_idle()
 
+    def test_what_the_queue_never_holds_is_not_to_be_tried_again(self):
+        answer = self.server.post(COMPLETIONS, {**SHORT, "prompt": ["a", "b", "c"]})
+        self.assert_refused(answer, 400, "prompt", "too_many_prompts")
+        self.assertNotIn("Retry-After", answer.headers)
+        self.ok(self.server.post(COMPLETIONS, {**SHORT, "prompt": ["a", "b"]}))
+
 
 class Loading(unittest.TestCase):
     def test_a_signal_ends_the_server_at_once(self):

@@ -61,6 +61,9 @@ class Values(RequestCase):
                 self.assertEqual(0, answer.json["usage"]["completion_tokens"])
         scored = self.accepted(COMPLETIONS, prompt="scored", max_tokens=0, echo=True, logprobs=1)
         self.assertEqual("scored", scored["choices"][0]["text"])
+        # As it was sent, not as its ids spell it, which end with <eos>.
+        kept = self.accepted(COMPLETIONS, prompt=["scored", "twice"], max_tokens=0, echo=True, skip_special_tokens=False)
+        self.assertEqual(["scored", "twice"], [choice["text"] for choice in kept["choices"]])
         logprobs = scored["choices"][0]["logprobs"]
         self.assertIsNone(logprobs["token_logprobs"][0])
         self.assertEqual(scored["usage"]["prompt_tokens"], len(logprobs["tokens"]))
@@ -192,8 +195,7 @@ class Prompts(RequestCase):
                 with self.subTest(path=path, name=name):
                     answer = self.post(path, model=name)
                     self.assert_refused(answer, 404, "model", "model_not_found")
-                    if name:
-                        self.assertIn(self.server.model, answer.error["message"])
+                    self.assertIn(self.server.model, answer.error["message"])
             self.refused(path, "model", 5)
             self.accepted(path, model=self.server.model)
 
