@@ -69,12 +69,15 @@ http::ServerLimits read_limits(const OptionValues& options) {
     const std::chrono::duration<double> seconds(options.get<double>(name));
     return std::chrono::duration_cast<std::chrono::milliseconds>(seconds);
   };
-  return {.max_body_bytes = static_cast<size_t>(options.integer("max_body_bytes")),
-          .max_connections = options.integer("max_connections"),
-          .header_timeout = time("header_timeout"),
-          .body_timeout = time("body_timeout"),
-          .idle_timeout = time("idle_timeout"),
-          .write_timeout = time("write_timeout")};
+  const auto max_body_bytes = static_cast<size_t>(options.integer("max_body_bytes"));
+  return {
+      .max_body_bytes = max_body_bytes,
+      .max_all_bodies_bytes = std::max(http::ServerLimits().max_all_bodies_bytes, max_body_bytes),
+      .max_connections = options.integer("max_connections"),
+      .header_timeout = time("header_timeout"),
+      .body_timeout = time("body_timeout"),
+      .idle_timeout = time("idle_timeout"),
+      .write_timeout = time("write_timeout")};
 }
 
 Result<ServeOptions> read_serve_options(const Invocation& invocation) {

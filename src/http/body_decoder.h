@@ -22,6 +22,7 @@ class BodyDecoder {
   size_t feed(std::string_view bytes);
   State state() const { return state_; }
   std::string& body() { return body_; }
+  size_t num_bytes() const { return body_.size(); }
 
  private:
   enum class Part : uint8_t {

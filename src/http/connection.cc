@@ -27,8 +27,12 @@ void trim(std::string& empty) {
 
 class ConnectionExchange : public Exchange {
  public:
-  ConnectionExchange(std::shared_ptr<Connection> connection, uint64_t id, Request request)
-      : connection_(std::move(connection)), id_(id), request_(std::move(request)) {}
+  ConnectionExchange(std::shared_ptr<Connection> connection, uint64_t id, Request request,
+                     BodyBudget::Share memory)
+      : connection_(std::move(connection)),
+        id_(id),
+        memory_(std::move(memory)),
+        request_(std::move(request)) {}
   ~ConnectionExchange() override { connection_->dropped(id_); }
 
   const Request& request() const override { return request_; }
@@ -46,6 +50,7 @@ class ConnectionExchange : public Exchange {
  private:
   std::shared_ptr<Connection> connection_;
   uint64_t id_;
+  BodyBudget::Share memory_;  // of the request; given back after it
   Request request_;
 };
 
@@ -170,15 +175,16 @@ asio::awaitable<void> Connection::write_loop([[maybe_unused]] std::shared_ptr<Co
 // False: the connection has to end.
 asio::awaitable<bool> Connection::serve_one() {
   RequestReader reader(setup_->limits);
-  const bool is_read = co_await read_request(reader);
+  BodyBudget::Share memory(setup_->bodies);
+  const bool is_read = co_await read_request(reader, memory);
   if (!is_read) co_return false;
   keep_alive_ = reader.keep_alive();
   is_http10_ = reader.is_http10();
   Request request = reader.take();
   add_origin(request);
   answer_ = Answer::open;
-  auto exchange =
-      std::make_shared<ConnectionExchange>(shared_from_this(), ++exchange_id_, std::move(request));
+  auto exchange = std::make_shared<ConnectionExchange>(shared_from_this(), ++exchange_id_,
+                                                       std::move(request), std::move(memory));
   try {
     setup_->handler(std::move(exchange));
   } catch (...) {
@@ -195,7 +201,7 @@ asio::awaitable<void> Connection::wait_for_answer() {
 }
 
 // False: there is none, and whatever had to be said about it has been.
-asio::awaitable<bool> Connection::read_request(RequestReader& reader) {
+asio::awaitable<bool> Connection::read_request(RequestReader& reader, BodyBudget::Share& memory) {
   const ServerLimits& limits = setup_->limits;
   idle_ = true;
   is_head_ = false;
@@ -217,6 +223,10 @@ asio::awaitable<bool> Connection::read_request(RequestReader& reader) {
     }
     if (state != RequestReader::State::head && !std::exchange(asked, true) && is_refused(reader))
       co_return false;
+    if (!memory.grow_to(reader.body_bytes())) {
+      refuse(503, "the server holds as many bytes of requests as it takes; try again later");
+      co_return false;
+    }
     if (state == RequestReader::State::complete) co_return true;
     if (state != before) {
       deadline = Clock::now() + limits.body_timeout;
@@ -288,9 +298,13 @@ void Connection::send_chunk(std::string_view data) {
 }
 
 Response Connection::fault(int status, const std::string& why) const {
-  if (setup_->on_fault) return setup_->on_fault(status, why);
-  return {
-      .status = status, .content_type = "text/plain; charset=utf-8", .headers = {}, .body = why};
+  Response response = setup_->on_fault ? setup_->on_fault(status, why)
+                                       : Response{.status = status,
+                                                  .content_type = "text/plain; charset=utf-8",
+                                                  .headers = {},
+                                                  .body = why};
+  if (status == 503) response.headers.push_back({"Retry-After", "1"});
+  return response;
 }
 
 void Connection::refuse(const Response& response) {

@@ -102,6 +102,52 @@ TEST(Limits, LargeBodiesCostNoMemory) {
   EXPECT_LT(resident_peak() - before, 50u << 10);
 }
 
+// One that is being answered counts as much as one that is being read.
+TEST(Limits, BodiesOfAllConnectionsAreBounded) {
+  Exchanges exchanges;
+  ServerOptions options = options_of(exchanges);
+  options.limits = {.max_body_bytes = 80'000, .max_all_bodies_bytes = 100'000};
+  const auto server = serve(options);
+  const std::string request = post_request("/", std::string(80'000, 'x'));
+  RawClient first(server->port());
+  first.send(request);
+  auto held = exchanges.take();
+
+  RawClient second(server->port());
+  second.send(request);
+  const RawResponse refused = second.read_response();
+  EXPECT_EQ(refused.status, 503);
+  EXPECT_EQ(refused.header("retry-after"), "1");
+  EXPECT_NE(refused.body.find("as many bytes of requests"), std::string::npos) << refused.body;
+  RawClient small(server->port());
+  small.send(post_request("/", std::string(10'000, 'x')));
+  exchanges.take()->respond({});
+  EXPECT_EQ(small.read_response().status, 200);
+
+  held->respond({});
+  held.reset();
+  EXPECT_EQ(first.read_response().status, 200);
+  first.send(request);
+  exchanges.take()->respond({});
+  EXPECT_EQ(first.read_response().status, 200);
+}
+
+TEST(Limits, BytesOfBodiesThatWereGivenUpAreFreeAgain) {
+  ServerOptions options = echo_options();
+  options.limits = {.max_body_bytes = 80'000, .max_all_bodies_bytes = 80'000};
+  const auto server = serve(options);
+  const std::string request = post_request("/", std::string(80'000, 'x'));
+  for (int i = 0; i < 5; ++i) {
+    RawClient leaves(server->port());
+    leaves.send(std::string_view(request).substr(0, 60'000));
+    leaves.reset();
+    expect_no_connection(*server);
+    RawClient stays(server->port());
+    stays.send(request);
+    EXPECT_EQ(stays.read_response().status, 200);
+  }
+}
+
 TEST(Limits, SlowHeadersAreGivenUp) {
   const auto server = serve_with({.header_timeout = Milliseconds(100)});
   RawClient client(server->port());

@@ -79,16 +79,21 @@ std::string_view trimmed(std::string_view text) {
   return text.substr(first, text.find_last_not_of(" \t") - first + 1);
 }
 
-// "http://host/path" as "/path", which is what it means here.
-std::string origin_form(std::string_view target, std::string_view method) {
-  if (target == "*" && method == "OPTIONS") return "/";
+struct Target {
+  std::string path;                           // with its query
+  std::optional<std::string_view> host = {};  // that of "http://host/path"
+};
+
+Target parse_target(std::string_view target, std::string_view method) {
+  if (target == "*" && method == "OPTIONS") return {"/"};
   for (const std::string_view scheme : {"http://", "https://"})
     if (beast::iequals(to_beast(target.substr(0, scheme.size())), to_beast(scheme))) {
       const size_t end = std::min(target.find_first_of("/?#", scheme.size()), target.size());
+      const std::string_view host = target.substr(scheme.size(), end - scheme.size());
       target.remove_prefix(end);
-      return target.starts_with('/') ? std::string(target) : "/" + std::string(target);
+      return {target.starts_with('/') ? std::string(target) : "/" + std::string(target), host};
     }
-  return std::string(target);
+  return {std::string(target)};
 }
 
 }  // namespace
@@ -158,8 +163,8 @@ void RequestReader::parse_head(std::string_view head) {
   for (const auto& field : message)
     request_.headers.push_back(
         {std::string(field.name_string()), std::string(trimmed(from_beast(field.value())))});
-  take_target(from_beast(message.target()));
   check_host();
+  take_target(from_beast(message.target()));
   check_expect();
   expect_body();
 }
@@ -218,9 +223,19 @@ size_t RequestReader::count_of(std::string_view name) const {
       [&](const Header& header) { return beast::iequals(header.name, to_beast(name)); }));
 }
 
+// What the target names counts, whatever the header says (RFC 9112, 3.2.2).
+void RequestReader::replace_host(std::string_view host) {
+  if (host.empty() || host.find('@') != std::string_view::npos)
+    return fault(400, "the address of the request names no proper host");
+  std::erase_if(request_.headers,
+                [](const Header& header) { return beast::iequals(header.name, "host"); });
+  request_.headers.push_back({"Host", std::string(host)});
+}
+
 void RequestReader::take_target(std::string_view target) {
   if (target.size() > kMaxTargetBytes) return fault(414, "the path is too long");
-  const std::string path = origin_form(target, request_.method);
+  const auto [path, host] = parse_target(target, request_.method);
+  if (host) replace_host(*host);
   if (!path.starts_with('/')) return fault(400, "the path does not begin with a slash");
   const std::string_view all = std::string_view(path).substr(0, path.find('#'));
   const size_t question = all.find('?');

@@ -23,6 +23,7 @@ class RequestReader {
   // From State::body on: all but the body.
   const Request& head() const { return request_; }
   bool expects_continue() const { return expects_continue_; }
+  size_t body_bytes() const { return body_.num_bytes(); }  // so far
   // With State::complete.
   Request take();
   bool keep_alive() const { return keep_alive_; }
@@ -38,6 +39,7 @@ class RequestReader {
   void find_head(std::string& inbox);
   void parse_head(std::string_view head);
   void take_target(std::string_view target);
+  void replace_host(std::string_view host);
   void check_host();
   void check_expect();
   void expect_body();

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <vector>
 
 namespace octavo::http {
@@ -128,6 +129,19 @@ TEST(RequestReader, RefusesTargetsThatCannotBe) {
   EXPECT_EQ(status_of("GET / a HTTP/1.1\r\nHost: h\r\n\r\n"), 505);
   EXPECT_EQ(status_of("GET /\0 HTTP/1.1\r\nHost: h\r\n\r\n"s), 400);
   EXPECT_EQ(status_of(get("/" + std::string(20'000, 'a'))), 414);
+}
+
+TEST(RequestReader, BelievesTheHostOfTheTarget) {
+  const Request request = read(get("http://other:80/v1")).request;
+  EXPECT_EQ(*find_header(request.headers, "host"), "other:80");
+  EXPECT_EQ(std::count_if(request.headers.begin(), request.headers.end(),
+                          [](const Header& header) { return header.name == "Host"; }),
+            1);
+  EXPECT_EQ(*find_header(read("GET http://a/ HTTP/1.0\r\n\r\n").request.headers, "host"), "a");
+  // One that has both must have a proper header all the same.
+  EXPECT_EQ(read("GET http://a/ HTTP/1.1\r\n\r\n").status, 400);
+  for (const std::string bad : {"http:///v1", "http://", "http://user@h/v1", "https://?x"})
+    EXPECT_EQ(read(get(bad)).status, 400) << bad;
 }
 
 TEST(RequestReader, RefusesARequestWithoutOneHost) {

@@ -140,6 +140,7 @@ Result<void> AsioServer::listen(ServerOptions options) {
     OCTAVO_CHECK_OK(load_certificate(*tls_, options));
   }
   setup_->limits = options.limits;
+  setup_->bodies = std::make_shared<BodyBudget>(options.limits.max_all_bodies_bytes);
   setup_->handler = options.handler;
   setup_->on_head = options.on_head;
   setup_->on_fault = options.on_fault;

@@ -15,6 +15,9 @@ namespace octavo::http {
 struct ServerLimits {
   size_t max_header_bytes = 64 << 10;
   size_t max_body_bytes = 32 << 20;
+  // Of all connections, from a body's first byte until its exchange ends; no less than one body may
+  // have. What goes beyond is answered with 503.
+  size_t max_all_bodies_bytes = 512 << 20;
   int max_connections = 16384;
   std::chrono::milliseconds header_timeout{
       15'000};                                      // from a request's first byte to its blank line
