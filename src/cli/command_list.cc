@@ -163,7 +163,9 @@ constexpr std::array kCommands = {
         "stopped, also in the next run, and what came is checked against the hub's SHA-256. A file "
         "that is there and whole is not fetched again.\n\n"
         "HF_ENDPOINT is the hub (https://huggingface.co), HF_TOKEN a token for models that are not "
-        "given to everybody; it goes to that host alone, never where it redirects to."},
+        "given to everybody; it goes to that host alone, never where it redirects to. "
+        "SSL_CERT_FILE names the "
+        "certificates to trust, instead of the system's."},
     CommandSpec{Command::help_markdown, "help-markdown", {}, "Prints docs/flags.md.", "", true},
 };
 

@@ -147,6 +147,7 @@ void set_up(CURL* curl, const std::string& url, const GetRequest& request, const
   curl_easy_setopt(curl, CURLOPT_HEADERDATA, &exchange);
   curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, on_body);
   curl_easy_setopt(curl, CURLOPT_WRITEDATA, &exchange);
+  if (!request.ca_file.empty()) curl_easy_setopt(curl, CURLOPT_CAINFO, request.ca_file.c_str());
   if (request.from > 0)
     curl_easy_setopt(curl, CURLOPT_RANGE, fmt::format("{}-", request.from).c_str());
 }
@@ -164,6 +165,14 @@ tl::unexpected<GetError> transfer_error(CURLcode code, const std::string& host, 
     case CURLE_OPERATION_TIMEDOUT:
       return failed(begun ? GetError::Kind::interrupted : GetError::Kind::unreachable,
                     ErrorCode::io_error, fmt::format("{} does not answer: {}", host, reason));
+    case CURLE_PEER_FAILED_VERIFICATION:
+      return failed(GetError::Kind::refused, ErrorCode::io_error,
+                    fmt::format("the certificate of {} is not trusted: {}; if it should be, "
+                                "SSL_CERT_FILE names a file with who signed it",
+                                host, reason));
+    case CURLE_SSL_CACERT_BADFILE:
+      return failed(GetError::Kind::refused, ErrorCode::io_error,
+                    fmt::format("SSL_CERT_FILE names no file of certificates: {}", reason));
     case CURLE_PARTIAL_FILE:
     case CURLE_RECV_ERROR:
     case CURLE_SEND_ERROR:

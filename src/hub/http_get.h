@@ -24,8 +24,9 @@ Result<Origin> origin_of(const std::string& url);
 
 struct GetRequest {
   std::string url;
-  std::string token = {};  // for the origin of `url` alone; empty: none
-  int64_t from = 0;        // first byte wanted
+  std::string token = {};    // for the origin of `url` alone; empty: none
+  std::string ca_file = {};  // whom to trust, PEM; empty: whom the system trusts
+  int64_t from = 0;          // first byte wanted
 
   // Once, when the answer is one with a body that was asked for (200 or 206), before its first
   // bytes: whether to go on. first: where the body begins in the file, 0 if the server gave all.

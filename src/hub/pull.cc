@@ -91,6 +91,7 @@ class Pull {
     const auto answer =
         get({.url = url,
              .token = options_.token,
+             .ca_file = options_.ca_file,
              .on_begin = {},
              .on_bytes = [&](std::string_view bytes) -> Result<void> {
                if (body.size() + bytes.size() > kMaxListBytes)
@@ -132,6 +133,7 @@ class Pull {
         get({.url = fmt::format("{}/{}/resolve/main/{}", options_.endpoint, name_.repository(),
                                 file.path),
              .token = options_.token,
+             .ca_file = options_.ca_file,
              .from = partial.size(),
              .on_begin = [&](int64_t first) -> Result<void> {
                return first == partial.size() ? Result<void>() : partial.start_over();
@@ -173,6 +175,7 @@ Result<HubOptions> hub_options(const Environment& environment) {
   if (const auto origin = origin_of(options.endpoint); !origin || !is_visible(options.endpoint))
     return fail(ErrorCode::invalid_argument,
                 "HF_ENDPOINT is no address of a hub; it is as in https://huggingface.co");
+  options.ca_file = environment("SSL_CERT_FILE").value_or("");
   for (const char* name : {"HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"}) {
     const auto token = environment(name);
     if (!token || token->empty()) continue;

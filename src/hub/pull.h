@@ -13,13 +13,15 @@ namespace octavo::hub {
 
 struct HubOptions {
   std::string endpoint = "https://huggingface.co";
-  std::string token = {};                                             // empty: none
+  std::string token = {};    // empty: none
+  std::string ca_file = {};  // whom to trust, PEM; empty: whom the system trusts
   std::function<void(int64_t done, int64_t total)> on_progress = {};  // bytes; may be empty
   std::function<void(const std::string&)> on_note = {};               // may be empty
   double retry_wait_s = 1;  // before a transfer that was cut goes on
 };
 
-// HF_ENDPOINT, HF_TOKEN (or HUGGING_FACE_HUB_TOKEN). invalid_argument: one that cannot be.
+// HF_ENDPOINT, HF_TOKEN (or HUGGING_FACE_HUB_TOKEN), SSL_CERT_FILE. invalid_argument: one that
+// cannot be.
 using Environment = std::function<std::optional<std::string>(const std::string& name)>;
 Result<HubOptions> hub_options(const Environment& environment);
 

@@ -12,6 +12,7 @@ import pty
 import re
 import shutil
 import socket
+import ssl
 import subprocess
 import tempfile
 import threading
@@ -35,7 +36,7 @@ def tree_entry(path, content, sha256=None):
 class Server:
     """One host. `answer(handler)` gives (status, headers, body) or sends by itself and gives None."""
 
-    def __init__(self, answer):
+    def __init__(self, answer, tls=None):
         self.requests = []  # (path, headers)
         server = self
 
@@ -59,7 +60,9 @@ class Server:
         self.http = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.http.daemon_threads = True
         self.http.handle_error = lambda *_: None  # a client may go away
-        self.url = f"http://127.0.0.1:{self.http.server_address[1]}"
+        if tls:
+            self.http.socket = tls.wrap_socket(self.http.socket, server_side=True)
+        self.url = f"http{'s' if tls else ''}://127.0.0.1:{self.http.server_address[1]}"
         threading.Thread(target=self.http.serve_forever, daemon=True).start()
 
     def close(self):
@@ -98,12 +101,12 @@ class PullTest(unittest.TestCase):
         self.addCleanup(self.cache.cleanup)
         self.hub_folder = Path(self.cache.name, "octavo/models/hub")
 
-    def serve(self, answer):
-        server = Server(answer)
+    def serve(self, answer, tls=None):
+        server = Server(answer, tls)
         self.addCleanup(server.close)
         return server
 
-    def hub(self, files, listing=None, send=ranged):
+    def hub(self, files, listing=None, send=ranged, tls=None):
         """A hub with the repository org/name."""
         entries = listing if listing is not None else [tree_entry(path, body) for path, body in files.items()]
 
@@ -113,11 +116,11 @@ class PullTest(unittest.TestCase):
             path = handler.path.removeprefix("/org/name/resolve/main/")
             return send(handler, files[path]) if path in files else (404, {}, b"")
 
-        return self.serve(answer)
+        return self.serve(answer, tls)
 
     def environment(self, server, **more):
         kept = {name: value for name, value in os.environ.items()
-                if not name.lower().endswith("_proxy") and not name.startswith(("HF_", "HUGGING_FACE", "OCTAVO_"))}
+                if not name.lower().endswith("_proxy") and not name.startswith(("HF_", "HUGGING_FACE", "OCTAVO_", "SSL_"))}
         endpoint = server if isinstance(server, str) else server.url
         return kept | {"XDG_CACHE_HOME": self.cache.name, "HF_ENDPOINT": endpoint} | more
 
@@ -306,6 +309,31 @@ class PullTest(unittest.TestCase):
         entry = tree_entry("a.gguf", BIG)
         entry["lfs"]["size"] = 1 << 41
         self.assert_fails(self.pull(self.hub({"a.gguf": BIG}, [entry])), "resource_exhausted", "room")
+
+    # --- encryption -------------------------------------------------------------------------
+
+    @unittest.skipUnless(shutil.which("openssl"), "makes a certificate")
+    def test_https_and_who_is_trusted(self):
+        key, certificate = Path(self.cache.name, "key.pem"), Path(self.cache.name, "cert.pem")
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
+                        "-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1", "-days", "2", "-keyout", key,
+                        "-out", certificate], check=True, capture_output=True, timeout=LIMIT_S)
+        tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        tls.load_cert_chain(certificate, key)
+        hub = self.hub({"a.gguf": BIG}, tls=tls)
+        self.assert_fails(self.pull(hub, HF_TOKEN=TOKEN), "io_error", "certificate of 127.0.0.1 is not trusted", "SSL_CERT_FILE")
+        self.assertEqual(hub.requests, [], "nothing is said to a stranger")
+        for other in Path(self.cache.name, "none.pem"), MODEL:
+            self.assert_fails(self.pull(hub, SSL_CERT_FILE=str(other)), "io_error", "SSL_CERT_FILE")
+        run = self.pull(hub, HF_TOKEN=TOKEN, SSL_CERT_FILE=str(certificate))
+        self.assertEqual((run.returncode, run.stderr), (0, ""))
+        self.assertEqual((self.hub_folder / "org/name/a.gguf").read_bytes(), BIG)
+        self.assertEqual(hub.tokens(), [f"Bearer {TOKEN}"] * 2)
+        # What began encrypted does not go on in the clear.
+        plain = self.serve(lambda handler: ranged(handler, BIG))
+        away = self.hub({"b.gguf": BIG}, send=lambda *_: (302, {"Location": plain.url}, b""), tls=tls)
+        self.assert_fails(self.pull(away, SSL_CERT_FILE=str(certificate)), "io_error", "without encryption")
+        self.assertEqual(plain.requests, [])
 
     # --- the token --------------------------------------------------------------------------
 

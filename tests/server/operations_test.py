@@ -3,6 +3,7 @@
 
 import os
 import random
+import shutil
 import signal
 import socket
 import struct
@@ -10,8 +11,10 @@ import subprocess
 import tempfile
 import time
 import unittest
+from pathlib import Path
 
-from serving import CHAT, COMPLETIONS, LIMIT_S, STUB, ServedCase, Server, at_once, finish_of, parse_events, text_of, wait_for
+from serving import (CHAT, COMPLETIONS, LIMIT_S, OCTAVO, STUB, ServedCase, Server, at_once, finish_of, parse_events, text_of,
+                     wait_for)
 
 RUNNING, WAITING, KV = "vllm:num_requests_running", "vllm:num_requests_waiting", "vllm:kv_cache_usage_perc"
 LONG = {"prompt": "a long answer", "max_tokens": 2000, "ignore_eos": True, "temperature": 0}
@@ -344,6 +347,68 @@ class Access(OperationsCase):
         self.status("GET", "/v1/models", "a-wrong-one")
         for secret in ("first", "second", "boss", "a-wrong-one"):
             self.assertNotIn(secret, self.server.output())
+
+
+class Settings(unittest.TestCase):
+    """What is set by whom: a flag beats the environment, which beats the file."""
+
+    TINY = Path(__file__).resolve().parents[1] / "data/tiny/llama-tied/llama-tied-Q4_0.gguf"
+
+    def setUp(self):
+        self.folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
+
+    def write(self, name, text):
+        path = self.folder / name
+        path.write_text(text)
+        return path
+
+    def models(self, *flags, **variables):
+        with Server(STUB, *flags, env=variables) as server:
+            return [(card["id"], card["max_model_len"]) for card in server.call("GET", "/v1/models").json["data"]]
+
+    def test_flag_before_environment_before_file(self):
+        config = self.write("octavo.toml", 'max-model-len = 128\nserved_model_name = ["first", "second"]\n')
+        from_file = [("first", 128), ("second", 128)]
+        self.assertEqual(from_file, self.models("--config", config))
+        self.assertEqual(from_file, self.models(OCTAVO_CONFIG=str(config)))
+        self.assertEqual([("first", 256), ("second", 256)], self.models("--config", config, OCTAVO_MAX_MODEL_LEN="256"))
+        self.assertEqual([("a", 512), ("b", 512)],
+                         self.models("--config", config, "--max-model-len", "512", OCTAVO_MAX_MODEL_LEN="256",
+                                     OCTAVO_SERVED_MODEL_NAME="a b"))
+        self.assertEqual([("one", 256), ("two", 256)],
+                         self.models("--served-model-name", "one", "two", "--max-model-len=256", "--config", config))
+
+    def test_a_wrong_setting_is_named_with_its_place(self):
+        config = self.write("octavo.toml", "\nmax_model_length = 128\n")
+        run = subprocess.run([STUB, "--config", config], capture_output=True, text=True, timeout=LIMIT_S)
+        self.assertEqual(2, run.returncode)
+        for word in (f"{config}:2", "max_model_length", "max_model_len?"):
+            self.assertIn(word, run.stderr)
+
+    def is_greedy(self, *flags):
+        """Whether requests that ask for nothing get the same answer again."""
+        model = self.folder / "model.gguf"
+        if not model.exists():
+            shutil.copy(self.TINY, model)
+        body = {"prompt": [1, 2, 3], "max_tokens": 24, "ignore_eos": True, "return_token_ids": True}
+        with Server(OCTAVO, "serve", model, "--no-pack-cache", *flags) as server:
+            answers = [server.post(COMPLETIONS, body).json["choices"][0]["token_ids"] for _ in range(2)]
+        return answers[0] == answers[1]
+
+    def test_generation_config(self):
+        self.assertFalse(self.is_greedy(), "there is no generation_config.json yet")
+        self.write("generation_config.json", '{"do_sample": false, "bos_token_id": 1}')
+        self.assertTrue(self.is_greedy(), "the one beside the model counts")
+        self.assertFalse(self.is_greedy("--generation-config", "vllm"))
+        elsewhere = self.folder / "elsewhere"
+        elsewhere.mkdir()
+        (elsewhere / "generation_config.json").write_text('{"temperature": 1.5}')
+        self.assertFalse(self.is_greedy("--generation-config", elsewhere))
+        self.assertFalse(self.is_greedy("--generation-config", elsewhere / "generation_config.json"))
+        run = subprocess.run([OCTAVO, "serve", self.folder / "model.gguf", "--generation-config", self.folder / "none"],
+                             capture_output=True, text=True, timeout=LIMIT_S)
+        self.assertNotEqual(0, run.returncode)
+        self.assertIn(str(self.folder / "none"), run.stderr)
 
 
 class Names(ServedCase):
