@@ -81,7 +81,7 @@ constexpr Refusal kRefusals[] = {
     {431, kEach, "The headers are too large"},
     {500, kEach, "The server's fault"},
     {501, kEach, "A transfer coding that is not known"},
-    {503, kEach, "The model is loading, the server is stopping, or the engine is stuck"},
+    {503, kEach, "The model is loading, the server is full or stopping, or the engine is stuck"},
     {505, kEach, "Not HTTP/1.1 or HTTP/1.0"},
 };
 

@@ -13,8 +13,7 @@ import time
 import unittest
 from pathlib import Path
 
-from serving import (CHAT, COMPLETIONS, LIMIT_S, OCTAVO, STUB, ServedCase, Server, at_once, finish_of, parse_events, text_of,
-                     wait_for)
+from serving import CHAT, COMPLETIONS, LIMIT_S, OCTAVO, STUB, ServedCase, Server, at_once, text_of, wait_for
 
 RUNNING, WAITING, KV = "vllm:num_requests_running", "vllm:num_requests_waiting", "vllm:kv_cache_usage_perc"
 LONG = {"prompt": "a long answer", "max_tokens": 2000, "ignore_eos": True, "temperature": 0}
