@@ -409,6 +409,7 @@ void Connection::dropped(uint64_t id) {
   post([self = shared_from_this(), id] {
     if (self->is_current(id, Answer::streaming)) return self->cut();
     if (!self->is_current(id, Answer::open)) return;
+    if (self->eof_) return self->cut();
     self->answer(id, self->fault(500, "the request was dropped without an answer"));
   });
 }

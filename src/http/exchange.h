@@ -2,9 +2,9 @@
 //
 // The answer is either one respond(), or begin_stream(), any number of write() and end_stream().
 // All functions may be called from any thread, do not block, and do nothing once the client has
-// gone. An exchange that is dropped without an answer is answered with 500, one that is dropped
-// within its stream cuts the connection. It may outlive the server, after whose end it does nothing
-// and calls nothing.
+// gone. An exchange that is dropped without an answer is answered with 500; one that is dropped
+// within its stream, or after the client has ended its side, cuts the connection. It may outlive
+// the server, after whose end it does nothing and calls nothing.
 #pragma once
 
 #include <chrono>

@@ -184,6 +184,16 @@ TEST_F(ExchangeTest, DroppedWithoutAnAnswerIsAMistake) {
   EXPECT_EQ(client_.read_response().body, "next");
 }
 
+TEST_F(ExchangeTest, DroppedAfterTheClientHasEndedItsSideSaysNothing) {
+  auto exchange = ask();
+  Mailbox<bool> gone;
+  exchange->on_disconnect([&] { gone.put(true); });
+  client_.end_sending();
+  gone.take();
+  exchange.reset();
+  EXPECT_EQ(client_.read_to_end(), "");
+}
+
 TEST_F(ExchangeTest, TakesOneAnswer) {
   const auto exchange = ask();
   exchange->respond({.body = "one"});
