@@ -1,6 +1,7 @@
 #include "server/admission_gate.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 namespace octavo {
@@ -72,11 +73,18 @@ double AdmissionGate::wait_s(int64_t prompt_tokens) const {
 
 // Steps that read so many tokens beside the answers that run.
 double AdmissionGate::prefill_s(int64_t tokens) const {
+  if (tokens == 0) return 0;
   const int room = std::max(1, options_.max_num_batched_tokens - decoding_);
-  const auto steps = static_cast<double>((tokens + room - 1) / room);
+  auto steps = static_cast<double>((tokens + room - 1) / room);
   StepWork work{.kv_tokens = decode_kv_tokens_, .num_seqs = decoding_};
+  const double decode_s = decoding_ > 0 ? step_model_.predict(work) : 0;
   work.add_prefill(0, static_cast<int>(std::min<int64_t>(tokens, room)));
-  return steps * step_model_.predict(work);
+  const double prompts_s = steps * (step_model_.predict(work) - decode_s);
+  // As the planner shares a step between prompts and answers.
+  const double share = std::max(1.0, (num_waiting_ + 1.0) / std::max(decoding_, 1));
+  const double most_s = options_.max_prefill_ratio * share * decode_s;
+  if (most_s > 0) steps = std::max(steps, std::ceil(prompts_s / most_s));
+  return prompts_s + steps * decode_s;
 }
 
 // Until as many have ended as are before it in the queue. Each place is free again after as long as

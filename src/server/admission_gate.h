@@ -17,6 +17,7 @@ struct GateOptions {
   double max_queue_wait_s = 0;  // a request that would wait longer is refused; 0: no limit
   int max_num_seqs = 1;
   int max_num_batched_tokens = 1;
+  double max_prefill_ratio = 0;  // of a step's time beside answers; 0: no limit
 };
 
 class AdmissionGate {

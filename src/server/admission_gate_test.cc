@@ -104,6 +104,24 @@ TEST(AdmissionGate, CountsThePromptsThatAreReadBeforeIt) {
   EXPECT_NEAR(gate.expected_wait_s(60), 0.5, 0.05);
 }
 
+// A tenth of a second for answers, so that prompts get as much; they need a second.
+TEST(AdmissionGate, KnowsThatPromptsShareStepsWithAnswers) {
+  StepTimeModel model;
+  for (int i = 0; i < 400; ++i) {
+    model.observe({.num_seqs = 4}, 0.1);
+    model.observe({.prefill_tokens = 16, .num_seqs = 4}, 0.35);
+  }
+  const StepWork answers{.num_seqs = 4};
+  for (const double ratio : {0.0, 1.0}) {
+    AdmissionGate gate({.max_queue_len = 100,
+                        .max_num_seqs = 8,
+                        .max_num_batched_tokens = 68,
+                        .max_prefill_ratio = ratio});
+    gate.on_step(answers, 0, model);
+    EXPECT_NEAR(gate.expected_wait_s(64), ratio == 0 ? 1.1 : 2, 0.15);
+  }
+}
+
 // Places and prompts are waited for at the same time.
 TEST(AdmissionGate, DoesNotCountTheSameWaitTwice) {
   AdmissionGate gate = gate_for(100);

@@ -81,7 +81,8 @@ const LoadedEngine& Service::set_ready(LoadedEngine loaded, EngineOptions option
       GateOptions{.max_queue_len = s.options.max_queue_len,
                   .max_queue_wait_s = options_.max_queue_wait_s,
                   .max_num_seqs = s.options.max_num_seqs,
-                  .max_num_batched_tokens = s.options.max_num_batched_tokens});
+                  .max_num_batched_tokens = s.options.max_num_batched_tokens,
+                  .max_prefill_ratio = s.options.max_prefill_ratio});
   s.limits = {.vocab_size = static_cast<int>(s.loaded.tokenizer->vocab_size()),
               .max_model_len = s.loaded.max_model_len,
               .max_logprobs = options_.max_logprobs,
