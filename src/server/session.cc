@@ -13,6 +13,8 @@ namespace {
 
 // A stream whose prompt waits gets its head no later than this: proxies want to see something.
 constexpr double kHeadAfter_s = 1.0;
+// Who was let in waits this many times max_queue_wait, since that was predicted to suffice.
+constexpr double kPatience = 1.5;
 
 std::string sse(std::string_view json) { return fmt::format("data: {}\n\n", json); }
 
@@ -38,8 +40,8 @@ ApiError too_many_prompts(size_t num_prompts, int max_queue_len) {
 
 ApiError waited_too_long(double limit_s) {
   return {.status = 503,
-          .message = fmt::format("the request waited for {:.1f} s, which is max_queue_wait; try "
-                                 "again later",
+          .message = fmt::format("the request waits for longer than was predicted and than "
+                                 "max_queue_wait allows, which is {:.1f} s; try again later",
                                  limit_s),
           .type = "service_unavailable",
           .code = "max_queue_wait",
@@ -331,14 +333,17 @@ void Session::fail(const ApiError& error) {
 }
 
 void Session::tick(double now_s) {
-  bool waits = false;
+  int num_waiting = 0;
   {
     const std::lock_guard lock(mutex_);
-    waits = num_waiting_ > 0;
+    num_waiting = num_waiting_;
   }
-  if (!waits) return;
+  if (num_waiting == 0 || gave_up_) return;
   const double waited = now_s - started_s_;
-  if (context_.max_queue_wait_s > 0 && waited > context_.max_queue_wait_s) {
+  const bool has_begun = num_waiting < static_cast<int>(prompts_.size());
+  if (context_.max_queue_wait_s > 0 && !has_begun &&
+      waited > kPatience * context_.max_queue_wait_s) {
+    gave_up_ = true;
     context_.metrics.on_rejection("max_queue_wait");
     return fail(waited_too_long(context_.max_queue_wait_s));
   }

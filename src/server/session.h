@@ -121,7 +121,7 @@ class Session : public std::enable_shared_from_this<Session> {
   std::string error_;
   Usage so_far_;
   int num_seqs_ = 0;
-  bool head_asked_ = false;  // of tick()
+  bool head_asked_ = false, gave_up_ = false;  // of tick()
 
   std::mutex mutex_;  // of what follows
   std::vector<Item> items_;
