@@ -15,7 +15,7 @@ import time
 import unittest
 from pathlib import Path
 
-from serving import (CHAT, COMPLETIONS, LIMIT_S, OCTAVO, STUB, ServedCase, Server, at_once, encode, parse_events, text_of,
+from serving import (CHAT, COMPLETIONS, LIMIT_S, OCTAVO, SANITIZED, STUB, ServedCase, Server, at_once, encode, parse_events, text_of,
                      wait_for)
 
 RUNNING, WAITING, KV = "vllm:num_requests_running", "vllm:num_requests_waiting", "vllm:kv_cache_usage_perc"
@@ -155,7 +155,8 @@ class Clients(FaultCase):
                 with contextlib.suppress(ConnectionError):
                     for _ in range(100):
                         connection.sendall(data)
-                self.assertLess(self.memory() - before, 48 * MIB)  # the limit is 32, for a body that grows in chunks
+                if not SANITIZED:
+                    self.assertLess(self.memory() - before, 48 * MIB)  # the limit is 32, for a body that grows in chunks
                 with contextlib.suppress(ConnectionError):
                     self.assertIn(413, statuses(connection.recv(65536)))
 
@@ -289,7 +290,7 @@ class Watchdog(FaultCase):
                 self.assertIn(b"engine_stalled", read_some(stream, b"[DONE]"))
                 wait_for("/health to be good", lambda: server.call("GET", "/health").status == 200)
             self.assert_well(server)
-            self.assertIn("goes on", server.output())
+            wait_for("the log to say so", lambda: "goes on" in server.output())
 
     def test_a_stuck_engine_does_not_keep_the_program(self):
         """SIGTERM while a step hangs, long before the watchdog would give up."""

@@ -17,6 +17,7 @@ import unittest
 STUB = os.environ.get("OCTAVO_STUB_SERVER", "build/release/bin/stub_server")
 OCTAVO = os.environ.get("OCTAVO_BINARY", "build/release/bin/octavo")
 CHAT, COMPLETIONS = "/v1/chat/completions", "/v1/completions"
+SANITIZED = bool(os.environ.get("OCTAVO_SANITIZED"))  # then memory says nothing
 LIMIT_S = 60  # for anything that takes a second on an idle machine
 
 
