@@ -196,13 +196,14 @@ http::Headers Service::headers_of(const http::Request& request,
   return headers;
 }
 
-void Service::respond(const Exchange& exchange, http::Response response) {
+void Service::respond(const Exchange& exchange, http::Response response, std::string error) {
   const http::Request& request = exchange->request();
   std::string id = request_id_of(request);
   for (http::Header& header : headers_of(request, id))
     response.headers.push_back(std::move(header));
   RequestLine line = line_of(request, std::move(id));
   line.status = response.status;
+  line.error = std::move(error);
   line.seconds = steady_now_s() - request.received_s;
   const Route* route = nullptr;
   for (const Route& candidate : routes())
@@ -219,7 +220,7 @@ void Service::respond(const Exchange& exchange, http::Response response) {
 void Service::respond(const Exchange& exchange, const ApiError& error) {
   http::Response response = to_response(error);
   if (state_ == ServiceState::draining) response.close = true;
-  respond(exchange, std::move(response));
+  respond(exchange, std::move(response), error.message);
 }
 
 void Service::respond_json(const Exchange& exchange, std::string json) {

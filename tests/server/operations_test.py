@@ -419,6 +419,12 @@ class Names(ServedCase):
         forged = self.server.call("GET", "/health", headers={"X-Request-Id": "x" * 5000})
         self.assertLess(len(forged.headers["X-Request-Id"]), 500)
 
+    def test_a_refusal_is_logged_with_its_reason(self):
+        self.server.call("POST", COMPLETIONS, {"prompt": "x", "n": 0}, {"X-Request-Id": "refused-1"})
+        line = wait_for("its line", lambda: [text for text in self.server.output().splitlines() if "refused-1" in text])[0]
+        self.assertIn("status=400", line)
+        self.assertIn("n is 0", line)
+
     def test_small_routes(self):
         for path in ("/health", "/ready", "/version", "/load", "/v1/models", "/openapi.json", "/tokenizer_info"):
             with self.subTest(path=path):
