@@ -89,8 +89,10 @@ std::string_view openapi_schemas() {
     "usage": {"$ref": "#/components/schemas/Usage"},
     "seed": {"type": "integer", "description": "Of the first prompt"},
     "timings": {"$ref": "#/components/schemas/Timings"}}},
-"Events": {"type": "string", "description":
-  "Lines 'data: JSON', each followed by an empty one; the last is 'data: [DONE]'. Each event is as the whole answer, but has what a choice gained, for chat in 'delta' in place of 'message', and the object chat.completion.chunk. Lines that begin with a colon are comments. What goes wrong on the way comes as an event with 'error'"},
+"Events": {"type": "object", "required": ["data"], "description":
+  "Of each event of the stream. Lines that begin with a colon are comments",
+  "properties": {"data": {"type": "string", "description":
+  "JSON; of the last event [DONE]. As the whole answer, but with what a choice gained, for chat in 'delta' in place of 'message', and the object chat.completion.chunk. What goes wrong on the way comes as an event with 'error'"}}},
 "Model": {"type": "object", "required": ["id", "object", "created", "owned_by"], "properties": {
   "id": {"type": "string"}, "object": {"const": "model"}, "created": {"type": "integer"},
   "owned_by": {"type": "string"}, "root": {"type": "string"}, "parent": {"type": "null"},
