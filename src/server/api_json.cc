@@ -24,7 +24,7 @@ class BodyReader final : public nlohmann::json_sax<Json> {
   bool number_integer(number_integer_t value) override { return add(value); }
   bool number_unsigned(number_unsigned_t value) override { return add(value); }
   bool number_float(number_float_t value, const string_t&) override { return add(value); }
-  bool string(string_t& value) override { return check_text(value) && add(std::move(value)); }
+  bool string(string_t& value) override { return add(std::move(value)); }
   bool binary(binary_t&) override { return refuse("the body has binary values"); }
 
   bool start_object(size_t) override { return open(true); }
@@ -32,7 +32,7 @@ class BodyReader final : public nlohmann::json_sax<Json> {
   bool key(string_t& name) override {
     if (open_.size() == 1) field_ = name;
     open_.back().key = std::move(name);
-    return check_text(open_.back().key);
+    return check_name(open_.back().key);
   }
   bool end_object() override;
   bool end_array() override {
@@ -57,8 +57,8 @@ class BodyReader final : public nlohmann::json_sax<Json> {
     error = {.message = std::move(message), .param = field_};
     return false;
   }
-  bool check_text(const std::string& text) {
-    return text.find('\0') == std::string::npos || refuse(in_field("has U+0000 in a text"));
+  bool check_name(const std::string& name) {
+    return name.find('\0') == std::string::npos || refuse(in_field("has U+0000 in a name"));
   }
   std::string in_field(std::string_view what) const {
     return fmt::format("{} {}", field_.empty() ? "the body" : quote(field_), what);

@@ -195,7 +195,7 @@ std::string openapi_json(const OpenApiOptions& options) {
        {{"title", "Octavo"},
         {"version", version()},
         {"description", fmt::format("Bodies are objects of JSON, nested at most {} levels deep and "
-                                    "of at most {} values, without U+0000 in texts and without a "
+                                    "of at most {} values, without U+0000 in names and without a "
                                     "key twice. An integer may be written as 5.0.",
                                     kMaxBodyDepth, kMaxBodyValues)}}},
       {"paths", std::move(paths)},

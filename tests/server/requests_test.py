@@ -64,6 +64,8 @@ class Values(RequestCase):
         # As it was sent, not as its ids spell it, which end with <eos>.
         kept = self.accepted(COMPLETIONS, prompt=["scored", "twice"], max_tokens=0, echo=True, skip_special_tokens=False)
         self.assertEqual(["scored", "twice"], [choice["text"] for choice in kept["choices"]])
+        zero = self.accepted(COMPLETIONS, prompt="U+0000 \0 is text", max_tokens=0, echo=True)
+        self.assertEqual("U+0000 \0 is text", zero["choices"][0]["text"])
         logprobs = scored["choices"][0]["logprobs"]
         self.assertIsNone(logprobs["token_logprobs"][0])
         self.assertEqual(scored["usage"]["prompt_tokens"], len(logprobs["tokens"]))
