@@ -97,8 +97,8 @@ std::string text_of(const Json& json) {
 
 struct Log::Writer {
   LogFormat format;
-  std::shared_ptr<spdlog::details::thread_pool> pool;
   std::shared_ptr<spdlog::async_logger> logger;
+  std::shared_ptr<spdlog::details::thread_pool> pool;  // goes first: its thread writes what is left
 };
 
 Log::Log(LogOptions options) : writer_(std::make_unique<Writer>()) {
