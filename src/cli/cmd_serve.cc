@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 
@@ -10,6 +11,7 @@
 #include "cli/sampling_options.h"
 #include "cli/serve_command.h"
 #include "cli/stop_signals.h"
+#include "formats/quote.h"
 #include "server/serve.h"
 
 namespace octavo::cli {
@@ -21,14 +23,41 @@ std::vector<std::string> words_of(const OptionValues& options, std::string_view 
   return options.all<std::string>(name);
 }
 
+// As a header can carry it, so that a client can send it.
+Result<void> check_keys(const std::vector<std::string>& keys) {
+  for (const std::string& key : keys)
+    if (key.empty() ||
+        !std::all_of(key.begin(), key.end(), [](char c) { return c > ' ' && c < 127; }))
+      return fail(ErrorCode::invalid_argument,
+                  "an API key is empty or has a space or a character that is not ASCII; give "
+                  "another");
+  return {};
+}
+
+// Names are written in requests, logs and metrics.
+Result<void> check_names(const std::vector<std::string>& names) {
+  for (const std::string& name : names)
+    if (name.empty() ||
+        std::any_of(name.begin(), name.end(), [](unsigned char c) { return c <= ' '; }))
+      return fail(ErrorCode::invalid_argument,
+                  fmt::format("--served-model-name {} is empty or has a space", quote(name)));
+  return {};
+}
+
+std::string trimmed(std::string_view line) {
+  const size_t begin = line.find_first_not_of(" \t\r");
+  if (begin == std::string_view::npos) return "";
+  return std::string(line.substr(begin, line.find_last_not_of(" \t\r") + 1 - begin));
+}
+
+// One a line; empty lines and those that begin with # are none.
 Result<void> add_keys_of_file(std::vector<std::string>& keys, const std::string& path) {
   OCTAVO_TRY(const std::string text, read_text_file(path, kMaxTemplateBytes));
   const size_t before = keys.size();
   for (size_t i = 0; i < text.size();) {
     const size_t end = std::min(text.find('\n', i), text.size());
-    std::string line = text.substr(i, end - i);
-    while (!line.empty() && (line.back() == '\r' || line.back() == ' ')) line.pop_back();
-    if (!line.empty()) keys.push_back(std::move(line));
+    std::string line = trimmed(std::string_view(text).substr(i, end - i));
+    if (!line.empty() && line[0] != '#') keys.push_back(std::move(line));
     i = end + 1;
   }
   if (keys.size() == before)
@@ -51,9 +80,8 @@ Result<AccessOptions> read_access(const OptionValues& options) {
                        .allowed_hosts = words_of(options, "allowed_hosts")};
   if (options.is_given("api_key_file"))
     OCTAVO_CHECK_OK(add_keys_of_file(access.api_keys, options.text("api_key_file")));
-  for (const auto* keys : {&access.api_keys, &access.admin_api_keys})
-    for (const std::string& key : *keys)
-      if (key.empty()) return fail(ErrorCode::invalid_argument, "an API key is empty");
+  OCTAVO_CHECK_OK(check_keys(access.api_keys));
+  OCTAVO_CHECK_OK(check_keys(access.admin_api_keys));
   CorsOptions& cors = access.cors;
   cors.allowed_origins = words_of(options, "allowed_origins");
   if (options.is_given("allowed_methods"))
@@ -61,6 +89,11 @@ Result<AccessOptions> read_access(const OptionValues& options) {
   if (options.is_given("allowed_headers"))
     cors.allowed_headers = words_of(options, "allowed_headers");
   cors.allow_credentials = options.flag("allow_credentials");
+  const auto& origins = cors.allowed_origins;
+  if (cors.allow_credentials && std::find(origins.begin(), origins.end(), "*") != origins.end())
+    return fail(ErrorCode::invalid_argument,
+                "--allow-credentials with --allowed-origins '*' would let every page act as its "
+                "visitor; name the origins");
   return access;
 }
 
@@ -90,11 +123,14 @@ Result<ServeOptions> read_serve_options(const Invocation& invocation) {
   serve.http.host = options.text("host");
   serve.http.port = static_cast<uint16_t>(options.integer("port"));
   serve.http.uds = options.text("uds");
+  if (options.is_given("uds") && serve.http.uds.empty())
+    return fail(ErrorCode::invalid_argument, "--uds is empty; give the path of a socket");
   serve.http.ssl_certfile = options.text("ssl_certfile");
   serve.http.ssl_keyfile = options.text("ssl_keyfile");
   serve.http.num_threads = options.integer("io_threads");
   serve.http.limits = read_limits(options);
   serve.served_model_names = words_of(options, "served_model_name");
+  OCTAVO_CHECK_OK(check_names(serve.served_model_names));
   if (serve.served_model_names.empty()) serve.served_model_names = {invocation.positionals[0]};
   OCTAVO_TRY(serve.access, read_access(options));
   serve.seed = options.find<uint64_t>("seed");
@@ -166,10 +202,14 @@ Result<void> serve_model(const Invocation& invocation, const std::string& path, 
   const std::string name = serve_options.served_model_names.front();
   hooks.on_ready = [&](const LoadedEngine& loaded) {
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
-    terminal.say(
-        fmt::format("octavo: {} is served at {} (contexts of {} tokens, ready in {:.2f} "
-                    "s); Ctrl-C stops it",
-                    name, url, loaded.max_model_len, took.count()));
+    const std::string line = fmt::format(
+        "{} is served at {} (contexts of {} tokens, ready in {:.2f} "
+        "s); Ctrl-C stops it",
+        name, url, loaded.max_model_len, took.count());
+    if (options.text("log_format") == "json")
+      log.say(LogLevel::info, line);
+    else
+      terminal.say("octavo: " + line);
   };
   return serve(std::move(serve_options), std::move(engine), log, hooks, signals.first(),
                signals.second());

@@ -25,7 +25,7 @@ inline constexpr std::array kServerRows = {
         shown_default(text("api_key", "KEY...",
                            "keys of which every route but /health and /ready asks one", X, kServer),
                       "none")),
-    text("api_key_file", "FILE", "more of them, one a line", X, kServer),
+    text("api_key_file", "FILE", "more of them, one a line; # begins a comment", X, kServer),
     words(shown_default(text("admin_api_key", "KEY...", "keys that open /v1/requests", X, kServer),
                         "none")),
     flag("metrics_public", "let everybody read /metrics", X, kServer),

@@ -81,6 +81,8 @@ Result<void> load_certificate(asio::ssl::context& tls, const ServerOptions& opti
     return fail(ErrorCode::invalid_argument,
                 fmt::format("'{}' cannot be used for TLS: {}", file, error.message()));
   };
+  for (const std::string& file : {options.ssl_certfile, options.ssl_keyfile})
+    if (::access(file.c_str(), R_OK) != 0) return system_error(file, "read it");
   SystemError error;
   tls.set_options(asio::ssl::context::default_workarounds | asio::ssl::context::no_sslv2 |
                       asio::ssl::context::no_sslv3 | asio::ssl::context::no_tlsv1 |

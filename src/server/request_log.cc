@@ -116,9 +116,9 @@ Log::Log(LogOptions options) : writer_(std::make_unique<Writer>()) {
 Log::~Log() = default;
 
 void Log::request(const RequestLine& line) {
-  const LogLevel level = line.status >= 500 ? LogLevel::error
-                         : line.is_quiet    ? LogLevel::debug
-                                            : LogLevel::info;
+  const LogLevel level = line.is_quiet        ? LogLevel::debug
+                         : line.status >= 500 ? LogLevel::error
+                                              : LogLevel::info;
   if (!writer_->logger->should_log(level_of(level))) return;
   const Json json = json_of(line);
   // The pattern has opened the object.

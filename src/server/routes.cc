@@ -60,14 +60,29 @@ bool is_id_character(char c) {
          std::string_view("-_.:").find(c) != std::string_view::npos;
 }
 
-bool is_json(const http::Request& request) {
-  const std::string* type = http::find_header(request.headers, "content-type");
-  if (!type) return false;
-  std::string media = type->substr(0, type->find(';'));
-  while (!media.empty() && media.back() == ' ') media.pop_back();
-  std::transform(media.begin(), media.end(), media.begin(),
+std::string lower_without_spaces(std::string text) {
+  std::erase_if(text, [](char c) { return c == ' ' || c == '\t'; });
+  std::transform(text.begin(), text.end(), text.begin(),
                  [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return media == "application/json";
+  return text;
+}
+
+// Why the body of a request cannot be read, or nothing.
+std::string refused_media(const http::Request& request) {
+  const std::string* coding = http::find_header(request.headers, "content-encoding");
+  if (coding && lower_without_spaces(*coding) != "identity")
+    return fmt::format("the body may not be compressed, and Content-Encoding says {}", *coding);
+  const std::string* header = http::find_header(request.headers, "content-type");
+  const std::string type = header ? lower_without_spaces(*header) : "";
+  if (type.substr(0, type.find(';')) != "application/json")
+    return "the body must be JSON; send the header Content-Type: application/json";
+  constexpr std::string_view kCharset = ";charset=";
+  const size_t charset = type.find(kCharset);
+  if (charset == std::string::npos) return "";
+  const std::string_view name = std::string_view(type).substr(charset + kCharset.size());
+  return name.starts_with("utf-8") || name.starts_with("\"utf-8\"")
+             ? ""
+             : fmt::format("the body must be UTF-8, and Content-Type says {}", *header);
 }
 
 bool matches_method(std::string_view asked, std::string_view method) {
@@ -124,12 +139,8 @@ std::optional<ApiError> Service::check(const http::Request& request, const Route
                                            fmt::join(allowed, ", "), request.method),
                     .code = "method_not_allowed",
                     .allow = fmt::format("{}", fmt::join(allowed, ", "))};
-  if (route->method == "POST" && !is_json(request))
-    return ApiError{.status = 415,
-                    .message =
-                        "the body must be JSON; send the header Content-Type: "
-                        "application/json",
-                    .code = "unsupported_media_type"};
+  if (const std::string why = route->method == "POST" ? refused_media(request) : ""; !why.empty())
+    return ApiError{.status = 415, .message = why, .code = "unsupported_media_type"};
   if (route->needs_model && state_ != ServiceState::ready) return not_ready();
   if (const std::string ailing = route->needs_model ? ailment() : ""; !ailing.empty())
     return ApiError{.status = 503,
@@ -162,7 +173,7 @@ http::Response Service::fault(int status, const std::string& why) {
 
 void Service::handle(std::shared_ptr<http::Exchange> exchange) {
   const http::Request& request = exchange->request();
-  if (request.method == "OPTIONS") {
+  if (request.method == "OPTIONS" && http::find_header(request.headers, "origin")) {
     http::Response response = access_.preflight(request);
     const bool allowed = !response.headers.empty();
     if (!allowed)

@@ -384,6 +384,21 @@ class Settings(unittest.TestCase):
         for word in (f"{config}:2", "max_model_length", "max_model_len?"):
             self.assertIn(word, run.stderr)
 
+    def test_what_could_not_work_is_refused_at_once(self):
+        for flags, code, word in ((("--uds", ""), 2, "--uds"), (("--served-model-name", ""), 2, "empty"),
+                                  (("--served-model-name", "a\nb"), 2, "space"), (("--api-key", "a\nb"), 2, "API key"),
+                                  (("--allowed-origins", "*", "--allow-credentials"), 2, "name the origins"),
+                                  (("--ssl-certfile", "/no/such", "--ssl-keyfile", "/no/such"), 3, "no such file")):
+            run = subprocess.run([STUB, "--port", "0", *flags], capture_output=True, text=True, timeout=LIMIT_S)
+            self.assertEqual(code, run.returncode, run.stderr)
+            self.assertIn(word, run.stderr)
+
+    def test_keys_of_a_file(self):
+        keys = self.write("keys", "# of the team\n\n  first  \nsecond\r\n")
+        with Server(STUB, "--api-key-file", keys) as server:
+            status = lambda key: server.call("GET", "/v1/models", headers={"Authorization": f"Bearer {key}"}).status
+            self.assertEqual([200, 200, 401], [status(key) for key in ("first", "second", "# of the team")])
+
     def is_greedy(self, *flags):
         """Whether requests that ask for nothing get the same answer again."""
         model = self.folder / "model.gguf"

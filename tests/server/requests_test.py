@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """What a request may say: what is wrong is refused with the name of the field, before anything runs."""
 
+import gzip
 import json
 import unittest
 
@@ -258,11 +259,19 @@ class Bodies(RequestCase):
         for kind in (None, "text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "application/jsonp"):
             with self.subTest(kind=kind):
                 self.assert_refused(self.raw(good, content_type=kind), 415)
+        utf16 = self.raw(good, content_type="application/json; charset=UTF-16")
+        self.assert_refused(utf16, 415)
+        self.assertIn("UTF-8", utf16.json["error"]["message"])
+        packed = self.server.call("POST", CHAT, gzip.compress(good),
+                                  {"Content-Type": "application/json", "Content-Encoding": "gzip"})
+        self.assert_refused(packed, 415)
+        self.assertIn("gzip", packed.json["error"]["message"])
 
     def test_routes(self):
         self.assert_refused(self.server.call("GET", "/v1/nothing"), 404)
         self.assert_refused(self.server.call("GET", "/v1/models/nothing"), 404)
-        for method, path in (("GET", CHAT), ("PUT", COMPLETIONS), ("POST", "/v1/models"), ("DELETE", "/health")):
+        for method, path in (("GET", CHAT), ("PUT", COMPLETIONS), ("POST", "/v1/models"), ("DELETE", "/health"),
+                             ("OPTIONS", CHAT)):
             answer = self.server.call(method, path)
             self.assert_refused(answer, 405)
             self.assertTrue(answer.headers["Allow"])
