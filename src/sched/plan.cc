@@ -72,8 +72,7 @@ class Planner {
     if (budget_.max_prefill_ratio <= 0 || model.num_observed() == 0) return limit;
     const auto prompts =
         static_cast<double>(std::ssize(view_.running) - decodes_ + view_.num_waiting);
-    const double ratio =
-        budget_.max_prefill_ratio * std::max(kManyPrompts * prompts / decodes_, 1.0);
+    const double ratio = prefill_ratio(budget_.max_prefill_ratio, prompts, decodes_);
     return std::min(limit, (1 + ratio) * model.predict(plan_.work));
   }
 
@@ -220,6 +219,10 @@ class Planner {
 };
 
 }  // namespace
+
+double prefill_ratio(double most, double num_prompts, int num_answers) {
+  return most * std::max(kManyPrompts * num_prompts / num_answers, 1.0);
+}
 
 std::string_view name(SchedulingPolicy policy) {
   switch (policy) {

@@ -84,6 +84,10 @@ struct StepBudget {
   StepTimeModel step_model;
 };
 
+// How many times the time of the answers prompts get of a step: `most`, as max_prefill_ratio says.
+// REQUIRES: num_answers > 0.
+double prefill_ratio(double most, double num_prompts, int num_answers);
+
 struct PlannedChunk {
   SeqId id{};
   int num_tokens = 0;  // the next ones that are not computed

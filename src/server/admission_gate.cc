@@ -4,6 +4,8 @@
 #include <cmath>
 #include <numeric>
 
+#include "sched/plan.h"
+
 namespace octavo {
 namespace {
 
@@ -80,9 +82,9 @@ double AdmissionGate::prefill_s(int64_t tokens) const {
   const double decode_s = decoding_ > 0 ? step_model_.predict(work) : 0;
   work.add_prefill(0, static_cast<int>(std::min<int64_t>(tokens, room)));
   const double prompts_s = steps * (step_model_.predict(work) - decode_s);
-  // As the planner shares a step between prompts and answers.
-  const double share = std::max(1.0, (num_waiting_ + 1.0) / std::max(decoding_, 1));
-  const double most_s = options_.max_prefill_ratio * share * decode_s;
+  const double ratio =
+      prefill_ratio(options_.max_prefill_ratio, num_waiting_ + 1.0, std::max(decoding_, 1));
+  const double most_s = ratio * decode_s;
   if (most_s > 0) steps = std::max(steps, std::ceil(prompts_s / most_s));
   return prompts_s + steps * decode_s;
 }
