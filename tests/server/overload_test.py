@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Five times as many requests as the server can answer: those it takes are answered about as soon as when it is nearly
 full, the others are told at once when to come back. OCTAVO_OVERLOAD_S: seconds of each phase (6); from 30 on the
-figures have to meet the goals, below that only what chance cannot miss."""
+figures have to meet the goals, on a machine with nothing else to do; below that only what no clock decides is checked."""
 
 import asyncio
 import dataclasses
@@ -113,21 +113,22 @@ class Overload(unittest.TestCase):
             nearly_full = Phase("at 90 %", *asyncio.run(offer(server.port, 0.9 * rate, PHASE_S)))
             full = Phase("at 100 %", *asyncio.run(offer(server.port, rate, PHASE_S)))
             over = Phase("at 500 %", *asyncio.run(offer(server.port, 5 * rate, PHASE_S)))
-            self.assertLessEqual(set(nearly_full.others + full.others), set() if IS_LONG else {503})
-            # Who was taken and waits longer than was predicted after all.
-            self.assertLessEqual(set(over.others), {503})
-            self.assertLessEqual(len(over.others), (0.02 if IS_LONG else 0.1) * len(over.taken))
-            peak = max(nearly_full.goodput, full.goodput)
-            self.assertLess(over.ttft_s, 2 * (nearly_full.ttft_s if IS_LONG else max(nearly_full.ttft_s, MAX_QUEUE_WAIT_S)))
-            self.assertGreater(over.goodput, (0.9 if IS_LONG else 0.7) * peak)
-            self.check_refusals(over.refused, over)
+            # 503: who was taken and waits longer than was predicted after all.
+            self.assertLessEqual(set(nearly_full.others + full.others + over.others), {503})
+            self.assertTrue(over.taken)
+            self.assertGreater(len(over.refused), len(over.taken))
+            for asked in over.refused:  # an answer takes a third of a second, and no more wait than half a second holds
+                self.assertTrue(1 <= asked.retry_after_s <= 10, asked)
+            if IS_LONG:
+                self.check_goals(nearly_full, full, over)
             self.check_idle(server)
 
-    def check_refusals(self, refused, over):
-        self.assertGreater(len(refused), 2 * len(over.taken))
-        self.assertLess(over.refused_s, 0.05 if IS_LONG else over.ttft_s)
-        for asked in refused:  # an answer takes a third of a second, and no more wait than half a second holds
-            self.assertTrue(1 <= asked.retry_after_s <= 10, asked)
+    def check_goals(self, nearly_full, full, over):
+        self.assertEqual([], nearly_full.others + full.others)
+        self.assertLessEqual(len(over.others), 0.02 * len(over.taken))
+        self.assertLess(over.ttft_s, 2 * nearly_full.ttft_s)
+        self.assertGreater(over.goodput, 0.9 * max(nearly_full.goodput, full.goodput))
+        self.assertLess(over.refused_s, 0.05)
 
     def check_idle(self, server):
         load = wait_for("nobody to wait", lambda: (got := server.call("GET", "/load").json)["server_load"] == 0 and got)
@@ -135,7 +136,7 @@ class Overload(unittest.TestCase):
         self.assertEqual(200, server.post(COMPLETIONS, {"prompt": "x", "max_tokens": 2}).status)
 
     def test_prompts_of_one_request_may_wait_for_each_other(self):
-        with Server(STUB, "--max-num-seqs", 1, "--step-delay-ms", 20, "--max-queue-wait", 0.2) as server:
+        with Server(STUB, "--max-num-seqs", 1, "--step-delay-ms", 50, "--max-queue-wait", 1) as server:
             for _ in range(2):  # the second time it is known how long answers take
                 answer = server.post(COMPLETIONS, {"prompt": ["x"] * 5, "max_tokens": 8, "ignore_eos": True})
                 self.assertEqual(200, answer.status, answer.body)
