@@ -145,6 +145,23 @@ std::optional<Summary> summary_of(const std::vector<ServerSample>& samples,
   return values.empty() ? std::nullopt : std::optional(summarize(std::move(values)));
 }
 
+// Samples are denser at the start of a run, so each weighs as long as it stood.
+std::optional<Summary> summary_over_time(const std::vector<ServerSample>& samples,
+                                         std::optional<double> ServerSample::*value) {
+  std::optional<Summary> summary = summary_of(samples, value);
+  const ServerSample* last = nullptr;
+  double sum = 0, seconds = 0;
+  for (const ServerSample& sample : samples) {
+    if (!(sample.*value)) continue;
+    const double passed_s = last ? sample.time_s - last->time_s : 0;
+    if (last) sum += passed_s * (*(sample.*value) + *(last->*value)) / 2;
+    seconds += passed_s;
+    last = &sample;
+  }
+  if (summary && seconds > 0) summary->mean = sum / seconds;
+  return summary;
+}
+
 void set_load(const RunResult& run, RunFigures& figures) {
   const std::vector<LoadPoint> flight = in_flight(run);
   double requests_s = 0;
@@ -156,7 +173,7 @@ void set_load(const RunResult& run, RunFigures& figures) {
   figures.mean_concurrent = share(requests_s, figures.duration_s);
   for (const LoadPoint& second : tokens_per_second(run))
     figures.max_output_tokens_per_s = std::max(figures.max_output_tokens_per_s, second.value);
-  figures.server_kv_usage = summary_of(run.server, &ServerSample::kv_usage);
+  figures.server_kv_usage = summary_over_time(run.server, &ServerSample::kv_usage);
   figures.server_memory_mib = summary_of(run.server, &ServerSample::memory_mib);
   figures.server_cpu_cores = summary_of(run.server, &ServerSample::cpu_cores);
 }
@@ -329,8 +346,11 @@ std::vector<ComparisonRow> compare_runs(const BenchResult& result) {
   }
   // Where all runs have zero failures, preemptions or padding, there is nothing to compare.
   std::erase_if(rows, [](const ComparisonRow& row) {
-    return !row.figure.in_tables ||
-           std::ranges::none_of(row.values, [](auto& value) { return value.value_or(0) != 0; });
+    const bool tells_by_zero =
+        row.figure.name == "request_goodput" || row.figure.name == "completed";
+    return !row.figure.in_tables || std::ranges::none_of(row.values, [&](auto& value) {
+      return value && (tells_by_zero || *value != 0);
+    });
   });
   return rows;
 }

@@ -74,7 +74,8 @@ std::vector<Figure> list_figures(const RunFigures& figures);
 // Requests that did not complete, by how they failed: "status 500".
 std::map<std::string, int> failures_of(const RunResult& run);
 
-// A table of all runs: those figures that are shown in tables and are not zero in all runs.
+// A table of all runs: those figures that are shown in tables and are not zero in all runs; of what
+// was answered, and well, zero says something.
 struct ComparisonRow {
   Figure figure;                              // of the baseline
   std::vector<std::optional<double>> values;  // of each run

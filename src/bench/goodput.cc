@@ -13,6 +13,7 @@ namespace octavo {
 namespace {
 
 constexpr std::array<std::string_view, 4> kMeasures = {"ttft", "tpot", "itl", "e2el"};
+constexpr double kLeastMs = 0.001, kMostMs = 1e9;
 
 std::optional<double> largest_gap_s(const RequestRecord& request) {
   std::optional<double> largest;
@@ -39,12 +40,18 @@ Result<std::map<std::string, double>> parse_goodput(std::string_view text) {
     if (word.empty()) continue;
     const size_t colon = std::min(word.find(':'), word.size());
     const std::string_view measure = word.substr(0, colon);
-    const auto bound = number_between(word.substr(std::min(colon + 1, word.size())), 0.001, 1e9);
-    if (!bound || std::find(kMeasures.begin(), kMeasures.end(), measure) == kMeasures.end())
+    const auto bound =
+        number_between(word.substr(std::min(colon + 1, word.size())), kLeastMs, kMostMs);
+    if (colon == word.size() ||
+        std::find(kMeasures.begin(), kMeasures.end(), measure) == kMeasures.end())
       return fail(ErrorCode::invalid_argument,
                   fmt::format("{} is not MEASURE:MS, where the measure is ttft, tpot, itl or e2el "
                               "and its bound in milliseconds",
                               quote(word)));
+    if (!bound)
+      return fail(ErrorCode::invalid_argument,
+                  fmt::format("the bound of {} is no number of milliseconds from {} to {:.0f}",
+                              quote(word), kLeastMs, kMostMs));
     if (!bounds.emplace(measure, *bound).second)
       return fail(ErrorCode::invalid_argument, fmt::format("'{}' is given twice", measure));
   }

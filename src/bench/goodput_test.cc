@@ -27,6 +27,17 @@ TEST(Goodput, ReadsBounds) {
     EXPECT_FALSE(parse_goodput(text)) << text;
 }
 
+TEST(Goodput, SaysWhatIsWrongWithABound) {
+  for (const char* word : {"tpot:0.0001", "tpot:1e10", "tpot:", "tpot:fast"}) {
+    const auto bounds = parse_goodput(word);
+    ASSERT_FALSE(bounds) << word;
+    EXPECT_NE(bounds.error().message.find("milliseconds from 0.001 to 1000000000"),
+              std::string::npos)
+        << bounds.error().message;
+  }
+  EXPECT_NE(parse_goodput("speed:1").error().message.find("MEASURE:MS"), std::string::npos);
+}
+
 TEST(Goodput, NeedsAllBoundsKept) {
   EXPECT_TRUE(is_good(request(), {}));
   EXPECT_TRUE(is_good(request(), {{"ttft", 101}, {"tpot", 41}, {"itl", 61}, {"e2el", 181}}));

@@ -47,7 +47,7 @@ class LoadRun {
     for (const Dialogue& dialogue : dialogues) total_ += static_cast<int>(dialogue.turns.size());
   }
 
-  Result<BenchResult> run() {
+  Result<ServeLoadResult> run() {
     const std::stop_callback on_stop(options_.stop, [this] { client_.post([this] { stop(); }); });
     OCTAVO_TRY(result_.model, find_model());
     RequestOptions request = options_.request;
@@ -228,7 +228,7 @@ class LoadRun {
   }
 
   void stop() {
-    stopped_ = true;
+    stopped_ |= !is_over_;
     client_.cancel_all();
     if (start_s_ > 0 && under_way_ == 0) end();
   }
@@ -244,6 +244,8 @@ class LoadRun {
   // The first of each kind says what the others will have been.
   void note_failure(const std::string& kind, const std::string& why) {
     constexpr size_t kMostKinds = 20;
+    if (first_failure_.empty())
+      first_failure_ = fmt::format("{}{}{}", kind, why.empty() ? "" : ", ", why);
     if (!why.empty() && whys_.size() < kMostKinds) whys_.emplace(kind, why);
   }
 
@@ -259,12 +261,13 @@ class LoadRun {
           fmt::format("Requests were sent up to {:.0f} ms after their time.", latest_s_ * 1e3));
   }
 
-  Result<BenchResult> finished() {
+  Result<ServeLoadResult> finished() {
     // Answers come in any order; results are read in that of the requests.
     std::stable_sort(
         run_.requests.begin(), run_.requests.end(),
         [](const RequestRecord& a, const RequestRecord& b) { return a.arrival_s < b.arrival_s; });
     run_.goodput_ms = options_.goodput_ms;
+    const std::string missing = sampler_.note();
     run_.server = sampler_.take();
     for (ServerSample& sample : run_.server)
       sample.time_s = std::max(0.0, sample.time_s - start_s_);
@@ -276,11 +279,10 @@ class LoadRun {
     }
     if (lacks_usage_)
       result_.notes.push_back("The server sent no usage: tokens are counted by events.");
-    if (options_.sample_server && !stopped_ && !sampler_.note().empty())
-      result_.notes.push_back(sampler_.note());
+    if (options_.sample_server && !stopped_ && !missing.empty()) result_.notes.push_back(missing);
     if (stopped_) result_.notes.push_back("The run was stopped before its end.");
     result_.runs.push_back(std::move(run_));
-    return std::move(result_);
+    return ServeLoadResult{std::move(result_), done_, failed_, first_failure_, stopped_};
   }
 
   Client& client_;
@@ -298,14 +300,15 @@ class LoadRun {
   bool stopped_ = false, is_over_ = false, lacks_usage_ = false;
   std::optional<Error> failure_;
   std::map<std::string, std::string> whys_;
+  std::string first_failure_;
   RunResult run_;
   BenchResult result_;
 };
 
 }  // namespace
 
-Result<BenchResult> run_serve_load(const std::vector<Dialogue>& dialogues,
-                                   const ServeLoadOptions& options) {
+Result<ServeLoadResult> run_serve_load(const std::vector<Dialogue>& dialogues,
+                                       const ServeLoadOptions& options) {
   OCTAVO_TRY(const std::unique_ptr<Client> client, Client::create(options.client));
   return LoadRun(*client, dialogues, options).run();
 }

@@ -30,10 +30,17 @@ struct ServeLoadOptions {
   std::function<void(int done, int failed, int total)> on_progress = {};
 };
 
+struct ServeLoadResult {
+  BenchResult bench = {};
+  int requests = 0, failed = 0;    // failed: of all that were sent; those turned away count too
+  std::string first_failure = {};  // "status 400, 'why'"; empty: there was none
+  bool was_stopped = false;        // before its end
+};
+
 // One run, its model and notes. A request that fails is part of the result. Errors: io_error if the
 // server cannot be reached or answers no warm-up; cancelled if it was stopped before the clock
 // started; those of RequestForm::make() and DialogueSoFar::ask().
-Result<BenchResult> run_serve_load(const std::vector<Dialogue>& dialogues,
-                                   const ServeLoadOptions& options);
+Result<ServeLoadResult> run_serve_load(const std::vector<Dialogue>& dialogues,
+                                       const ServeLoadOptions& options);
 
 }  // namespace octavo

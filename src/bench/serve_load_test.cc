@@ -94,14 +94,14 @@ TEST(ServeLoad, MeasuresEachRequest) {
   const auto result =
       run_serve_load(dialogues({"a", "b", "c", "d", "e"}), options_for(server.url()));
   ASSERT_TRUE(result) << result.error().message;
-  EXPECT_EQ(result->model, "stub");
-  const RunFigures figures = figures_of(result->runs[0]);
+  EXPECT_EQ(result->bench.model, "stub");
+  const RunFigures figures = figures_of(result->bench.runs[0]);
   EXPECT_EQ(figures.completed, 5);
   EXPECT_EQ(figures.total_output_tokens, 15);
   EXPECT_EQ(figures.total_input_tokens, 40);
   EXPECT_EQ(figures.ttft_s.count, 5);
   EXPECT_EQ(figures.itl_s.count, 10);
-  for (const RequestRecord& request : result->runs[0].requests) {
+  for (const RequestRecord& request : result->bench.runs[0].requests) {
     EXPECT_GE(request.token_s.front(), request.arrival_s);
     EXPECT_GE(request.end_s, request.token_s.back());
   }
@@ -124,7 +124,7 @@ TEST(ServeLoad, SendsNoMoreAtOnceThanIsAllowed) {
   ASSERT_TRUE(result);
   EXPECT_EQ(seen, 21);
   EXPECT_LE(server.most_running(), 3);
-  EXPECT_EQ(figures_of(result->runs[0]).max_concurrent, 3);
+  EXPECT_EQ(figures_of(result->bench.runs[0]).max_concurrent, 3);
 }
 
 TEST(ServeLoad, WaitsForTheTimeOfARequest) {
@@ -134,7 +134,7 @@ TEST(ServeLoad, WaitsForTheTimeOfARequest) {
   timed[2].arrival_s = 0.05;
   const auto result = run_serve_load(timed, options_for(server.url()));
   ASSERT_TRUE(result);
-  const auto& requests = result->runs[0].requests;
+  const auto& requests = result->bench.runs[0].requests;
   EXPECT_GE(requests[1].arrival_s, 0.02);
   EXPECT_GE(requests[2].arrival_s, 0.05);
 }
@@ -171,15 +171,33 @@ TEST(ServeLoad, CountsFailuresByKind) {
   const auto result = run_serve_load(dialogues({"shed", "shed", "broken", "cut", "mute", "fine"}),
                                      options_for(server.url()));
   ASSERT_TRUE(result);
-  const RunFigures figures = figures_of(result->runs[0]);
+  const RunFigures figures = figures_of(result->bench.runs[0]);
   EXPECT_EQ(figures.completed, 1);
   EXPECT_EQ(figures.rejected, 2);
   EXPECT_EQ(figures.failed, 3);
-  EXPECT_EQ(failures_of(result->runs[0]),
+  EXPECT_EQ(failures_of(result->bench.runs[0]),
             (std::map<std::string, int>{{"status 429", 2}, {"status 500", 1}, {"cut stream", 2}}));
   std::string notes;
-  for (const std::string& note : result->notes) notes += note + "\n";
+  for (const std::string& note : result->bench.notes) notes += note + "\n";
   EXPECT_NE(notes.find("2 requests failed: status 429, 'because'"), std::string::npos) << notes;
+}
+
+TEST(ServeLoad, NamesTheFirstFailure) {
+  StubServer server([](const json& body, ScriptPeer& peer) {
+    if (body["prompt"] != "bad") return false;
+    peer.send(http_answer("400 Bad", "application/json", R"({"error":{"message":"because"}})"));
+    return true;
+  });
+  const auto all = run_serve_load(dialogues({"bad", "bad"}), options_for(server.url()));
+  ASSERT_TRUE(all);
+  EXPECT_EQ(all->requests, 2);
+  EXPECT_EQ(all->failed, 2);
+  EXPECT_EQ(all->first_failure, "status 400, 'because'");
+  EXPECT_FALSE(all->was_stopped);
+  const auto none = run_serve_load(dialogues({"fine"}), options_for(server.url()));
+  ASSERT_TRUE(none);
+  EXPECT_EQ(none->failed, 0);
+  EXPECT_EQ(none->first_failure, "");
 }
 
 TEST(ServeLoad, GivesUpOnARequestThatTakesTooLong) {
@@ -190,7 +208,7 @@ TEST(ServeLoad, GivesUpOnARequestThatTakesTooLong) {
   options.timeout_s = 0.5;
   const auto result = run_serve_load(dialogues({"never", "fine"}), options);
   ASSERT_TRUE(result);
-  EXPECT_EQ(failures_of(result->runs[0]), (std::map<std::string, int>{{"timeout", 1}}));
+  EXPECT_EQ(failures_of(result->bench.runs[0]), (std::map<std::string, int>{{"timeout", 1}}));
 }
 
 TEST(ServeLoad, ReadsMetricsAtLeastAtBothEnds) {
@@ -201,13 +219,15 @@ TEST(ServeLoad, ReadsMetricsAtLeastAtBothEnds) {
   const auto result = run_serve_load(dialogues({"a"}), options);
   ASSERT_TRUE(result);
   EXPECT_GE(server.scrapes, 2);
-  EXPECT_TRUE(result->notes.empty());
-  const auto& samples = result->runs[0].server;
+  for (const std::string& note : result->bench.notes)
+    EXPECT_NE(note.find("times only"), std::string::npos) << note;
+  EXPECT_EQ(result->bench.notes.empty(), result->bench.runs[0].server.size() >= 5);
+  const auto& samples = result->bench.runs[0].server;
   ASSERT_FALSE(samples.empty());
   EXPECT_EQ(samples[0].kv_usage, 0.5);
   EXPECT_EQ(samples[0].memory_mib, 2);
   EXPECT_FALSE(samples[0].running);
-  EXPECT_EQ(figures_of(result->runs[0]).server_memory_mib->max, 2);
+  EXPECT_EQ(figures_of(result->bench.runs[0]).server_memory_mib->max, 2);
 }
 
 TEST(ServeLoad, SaysThatAServerHasNoMetrics) {
@@ -216,9 +236,9 @@ TEST(ServeLoad, SaysThatAServerHasNoMetrics) {
   options.sample_server = true;
   const auto result = run_serve_load(dialogues({"a"}), options);
   ASSERT_TRUE(result);
-  EXPECT_TRUE(result->runs[0].server.empty());
-  ASSERT_EQ(result->notes.size(), 1u);
-  EXPECT_NE(result->notes[0].find("no /metrics"), std::string::npos);
+  EXPECT_TRUE(result->bench.runs[0].server.empty());
+  ASSERT_EQ(result->bench.notes.size(), 1u);
+  EXPECT_NE(result->bench.notes[0].find("no /metrics"), std::string::npos);
 }
 
 TEST(ServeLoad, SaysAtOnceThatTheServerIsNotThere) {
@@ -255,8 +275,9 @@ TEST(ServeLoad, EndsWhenItIsStopped) {
   options.stop = stop.get_token();
   const auto result = run_serve_load(dialogues({"fine", "never", "later"}), options);
   ASSERT_TRUE(result);
-  EXPECT_EQ(result->runs[0].requests.size(), 2u);
-  EXPECT_EQ(failures_of(result->runs[0]), (std::map<std::string, int>{{"cancelled", 1}}));
+  EXPECT_EQ(result->bench.runs[0].requests.size(), 2u);
+  EXPECT_EQ(failures_of(result->bench.runs[0]), (std::map<std::string, int>{{"cancelled", 1}}));
+  EXPECT_TRUE(result->was_stopped);
 }
 
 TEST(ServeLoad, RefusesTurnsThatTheEndpointCannotTake) {

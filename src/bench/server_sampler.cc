@@ -1,5 +1,7 @@
 #include "bench/server_sampler.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <initializer_list>
 
@@ -8,7 +10,7 @@
 namespace octavo {
 namespace {
 
-constexpr double kEveryS = 1;
+constexpr double kSoonestS = 0.02, kEveryS = 1;
 constexpr double kTimeoutS = 5;
 
 std::optional<double> first_of(std::string_view text,
@@ -37,7 +39,7 @@ bool says_something(const ServerSample& sample) {
 }  // namespace
 
 void ServerSampler::start() {
-  next_s_ = client_.now_s();
+  start_s_ = client_.now_s();
   repeat();
 }
 
@@ -48,9 +50,11 @@ void ServerSampler::finish(std::function<void()> done) {
 
 void ServerSampler::repeat() {
   if (is_over_ || is_missing_) return;
+  // How long the load lasts is not known: what is short is looked at often.
+  const double now_s = client_.now_s();
+  const double next_s = now_s + std::clamp((now_s - start_s_) / 3, kSoonestS, kEveryS);
   // If the server was slow to answer, what was missed is not made up for.
-  next_s_ = std::max(next_s_ + kEveryS, client_.now_s());
-  ask([this] { client_.at(next_s_, [this] { repeat(); }); });
+  ask([this, next_s] { client_.at(next_s, [this] { repeat(); }); });
 }
 
 void ServerSampler::ask(std::function<void()> then) {
@@ -83,6 +87,12 @@ void ServerSampler::hear(const http::CallResult& result, double time_s) {
 }
 
 std::string ServerSampler::note() const {
+  const bool few = samples_.size() < 5;
+  if (is_known_ && few)
+    return fmt::format(
+        "The run was so short that the server's metrics were read {} times only: its largest "
+        "values may have been missed.",
+        samples_.size());
   if (is_known_) return "";
   return "The server has no /metrics that are known: its KV cache, memory and CPU are not shown.";
 }

@@ -17,12 +17,12 @@ class ServerSampler {
   ServerSampler(http::Client& client, http::Headers headers)
       : client_(client), headers_(std::move(headers)) {}
 
-  void start();                             // now, and each second from now on
+  void start();                             // now, soon again, later each second
   void finish(std::function<void()> done);  // once more, then `done`
 
   // By the client's clock.
   std::vector<ServerSample> take() { return std::move(samples_); }
-  // A sentence about what is missing; may be empty.
+  // A sentence about what is missing; may be empty. Before take().
   std::string note() const;
 
  private:
@@ -33,7 +33,7 @@ class ServerSampler {
   http::Client& client_;
   http::Headers headers_;
   std::vector<ServerSample> samples_;
-  double next_s_ = 0;
+  double start_s_ = 0;
   double last_cpu_s_ = -1, last_cpu_time_s_ = 0;  // of the process; -1: not known yet
   bool is_over_ = false;
   bool is_known_ = false;    // the server has metrics that are known

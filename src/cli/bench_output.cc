@@ -13,6 +13,7 @@
 #include "bench/result_json.h"
 #include "bench/synthetic_spec.h"
 #include "bench/trace.h"
+#include "cli/command_text.h"
 #include "cli/json_output.h"
 #include "cli/model_loading.h"
 #include "cli/output_file.h"
@@ -29,29 +30,6 @@ constexpr std::string_view kNoFile = "none";
 std::string machine_text() {
   const auto ops = kernels::select_isa_from_environment();
   return fmt::format("{} cores, {}", available_cores(), ops ? (*ops)->isa : "?");
-}
-
-std::string value_text(const OptionValue& value) {
-  if (const auto* text = std::get_if<std::string>(&value)) return *text;
-  if (const auto* number = std::get_if<int64_t>(&value)) return fmt::format("{}", *number);
-  if (const auto* seed = std::get_if<uint64_t>(&value)) return fmt::format("{}", *seed);
-  if (const auto* number = std::get_if<double>(&value)) return fmt::format("{}", *number);
-  return "...";  // lists; no benchmark of requests takes one
-}
-
-std::string command_text(const Invocation& invocation) {
-  std::string text = fmt::format("octavo {}", invocation.command->name);
-  for (const std::string& positional : invocation.positionals) text += " " + positional;
-  const OptionValues& options = invocation.options;
-  for (const OptionSpec* spec : options_of(invocation.command->command)) {
-    if (!options.is_given(spec->name) || spec->name == "api_key") continue;
-    if (spec->kind == OptionKind::flag)
-      text += options.flag(spec->name) ? " " + flag_of(spec->name)
-                                       : " --no-" + flag_of(spec->name).substr(2);
-    else
-      text += fmt::format(" {} {}", flag_of(spec->name), value_text(options.given(spec->name)));
-  }
-  return text;
 }
 
 Result<void> check_can_write(const std::string& path) {

@@ -210,9 +210,13 @@ void describe(BenchResult& result, const OptionValues& options, const DialogueSp
 }
 
 Result<http::ClientOptions> read_client(const OptionValues& options, const std::string& url) {
-  const auto address = http::parse_address(url);
+  auto address = http::parse_address(url);
   if (!address)
     return fail(address.error().code, fmt::format("{} {}", quote(url), address.error().message));
+  // Clients of OpenAI's API are given the address so; the paths of requests bring it themselves.
+  constexpr std::string_view kVersion = "/v1";
+  if (address->path.ends_with(kVersion))
+    address->path.resize(address->path.size() - kVersion.size());
   return http::ClientOptions{.address = *address,
                              .verify_certificate = options.flag("verify_tls"),
                              .keep_alive = options.flag("keep_alive")};
@@ -237,6 +241,19 @@ void show_progress(Terminal& terminal, int done, int failed, int total) {
                                 failed > 0 ? fmt::format(", {} failed", failed) : ""));
 }
 
+// What there is has been shown, and kept; whether it is what was asked for, the exit code says.
+Result<void> verdict(const ServeLoadResult& result, Terminal& terminal) {
+  if (result.was_stopped)
+    return fail(ErrorCode::cancelled, "stopped before all requests were answered");
+  if (result.failed == 0) return {};
+  const std::string first = "; the first: " + result.first_failure;
+  if (result.failed == result.requests)
+    return fail(ErrorCode::io_error, fmt::format("no request was answered{}", first));
+  terminal.say(fmt::format("octavo: note: {} of {} requests failed{}", result.failed,
+                           result.requests, first));
+  return {};
+}
+
 }  // namespace
 
 Result<void> run_bench_serve(const Invocation& invocation, Terminal& terminal) {
@@ -254,9 +271,10 @@ Result<void> run_bench_serve(const Invocation& invocation, Terminal& terminal) {
   load.on_progress = [&terminal](int done, int failed, int total) {
     show_progress(terminal, done, failed, total);
   };
-  OCTAVO_TRY(BenchResult result, run_serve_load(dialogues, load));
-  describe(result, options, spec, url);
-  return show_result(std::move(result), invocation, terminal);
+  OCTAVO_TRY(ServeLoadResult result, run_serve_load(dialogues, load));
+  describe(result.bench, options, spec, url);
+  OCTAVO_CHECK_OK(show_result(std::move(result.bench), invocation, terminal));
+  return verdict(result, terminal);
 }
 
 }  // namespace octavo::cli

@@ -133,8 +133,10 @@ constexpr std::array kCommands = {
                 "Requests are made up (--dataset), or come from a file. They are sent all at once, "
                 "at a rate, in bursts, or so many at a time. Tokens are counted by the server's "
                 "usage, else by events. Its memory, CPU and KV cache are read from /metrics each "
-                "second, where it has them. A request that fails is counted by how it failed; one "
-                "that was turned away with status 429 is counted apart.\n\n"
+                "second, at first more often, where it has them. A request that fails is counted "
+                "by how it failed; one that was turned away with status 429 is counted apart. If "
+                "none is answered, or Ctrl-C ends the run, the result is shown and kept all the "
+                "same, and the exit code is that of the failure.\n\n"
                 "random: prompts with nothing in common. shared-prefix: they begin alike. "
                 "multi-turn: conversations, in which each message follows the answer to the one "
                 "before. mixed: short and long. jsonl: lines of --dataset-path with prompt, "
@@ -142,7 +144,9 @@ constexpr std::array kCommands = {
                 "somebody recorded.\n\n"
                 "TTFT is the time to the first token from sending the request, TPOT the time per "
                 "token after it, ITL a single gap, E2EL the time to the last token. Good requests "
-                "are those within all bounds of --goodput."},
+                "are those within all bounds of --goodput; an answer of one token has no TPOT and "
+                "ITL and is within theirs. Times are those at which text arrives: tokens that a "
+                "server sends together have no time between them."},
     CommandSpec{Command::bench_diff, "bench diff", kDiffPositionals,
                 "Compares two results of benchmarks.",
                 "Runs of the same name are set beside each other; of results with one run each, "

@@ -124,7 +124,10 @@ const OptionSpec* find(std::string_view name, const std::vector<const OptionSpec
 tl::unexpected<Error> unknown(const Place& place, std::string_view key,
                               const std::vector<const OptionSpec*>& specs) {
   std::vector<std::string> names;
-  for (const OptionSpec* spec : specs) names.emplace_back(spec->name);
+  for (const OptionSpec* spec : specs)
+    if (spec->name != "config") names.emplace_back(spec->name);
+  if (underscored(key) == "config")
+    return refuse(place, "a file of settings cannot name another one; leave out {}", quote(key));
   const std::string_view nearest = nearest_name(underscored(key), names);
   return refuse(place, "there is no setting {}{}; settings are named as the flags are", quote(key),
                 nearest.empty() ? "" : fmt::format("; did you mean {}?", nearest));

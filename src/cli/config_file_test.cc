@@ -89,7 +89,8 @@ TEST_F(ConfigFile, RefusesAndNamesTheLine) {
   const std::vector<Case> cases = {
       {"\ntemprature = 1", {"config.toml:2:", "'temprature'", "did you mean temperature?"}},
       {"frobnicate = 1", {"config.toml:1:", "'frobnicate'", "no setting"}},
-      {"config = 'other.toml'", {"'config'", "no setting"}},
+      {"config = 'other.toml'", {"config.toml:1:", "'config'", "cannot name another"}},
+      {"confi = 'other.toml'", {"'confi'; settings are named as the flags are"}},
       {"no_json = true", {"'no_json'"}},
       {"\n\ntop_p = 1.5", {"config.toml:3: top_p is '1.5'", "more than 0, at most 1"}},
       {"top_p = nan", {"top_p is 'nan'"}},

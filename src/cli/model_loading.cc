@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <optional>
 
@@ -19,11 +20,17 @@ std::optional<std::string> variable(const std::string& name) {
   return value ? std::optional<std::string>(value) : std::nullopt;
 }
 
+bool is_short_name(std::string_view model) {
+  return std::ranges::any_of(catalog(),
+                             [&](const CatalogEntry& entry) { return entry.name == model; });
+}
+
 bool isa_is_forced() { return !variable("OCTAVO_ISA").value_or("").empty(); }
 
 }  // namespace
 
 Result<std::string> pull_model(const std::string& model, Terminal& terminal) {
+  if (is_short_name(model)) return resolve_model(model);  // or how to fetch it
   OCTAVO_TRY(const HubName name, parse_hub_name(model));
   OCTAVO_TRY(hub::HubOptions options, hub::hub_options(&variable));
   options.on_note = [&](const std::string& note) { terminal.say("octavo: note: " + note); };

@@ -29,6 +29,10 @@ class OptionValues {
   // The first value. REQUIRES: is_given(name).
   const OptionValue& given(std::string_view name) const { return entry(name).values.front(); }
 
+  const std::vector<OptionValue>& all_given(std::string_view name) const {
+    return entry(name).values;
+  }
+
   // T is the type that the option's kind has in OptionValue. Nothing: not given and without a
   // default. REQUIRES: the command has an option of this name and type.
   template <class T>

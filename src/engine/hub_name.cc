@@ -80,7 +80,8 @@ Result<HubName> parse_hub_name(std::string_view text) {
   const size_t colon = text.find(':');
   const std::string_view repository = text.substr(0, colon);
   const size_t slash = repository.find('/');
-  if (slash == std::string_view::npos) return bad_name(text, "there is no '/' in it");
+  if (slash == std::string_view::npos)
+    return bad_name(text, "there is no '/' in it, and scripts/fetch-model fetches by short names");
   HubName name{std::string(repository.substr(0, slash)), std::string(repository.substr(slash + 1))};
   if (!is_part(name.org)) return bad_name(text, "the part before the '/' cannot be");
   if (!is_part(name.name)) return bad_name(text, "the part after the '/' cannot be");

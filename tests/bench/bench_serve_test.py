@@ -61,11 +61,12 @@ class BenchServe(unittest.IsolatedAsyncioTestCase):
     def path(self, name):
         return os.path.join(self.folder.name, name)
 
-    async def bench(self, stub, *args, **kwargs):
-        """The run of a result, and the program's."""
+    async def bench(self, stub, *args, code=0, **kwargs):
+        """The run of a result, and the result; the program's error output is self.err."""
         url = await self.start(stub)
         run = await octavo("bench", "serve", url, "--json", *args, **kwargs)
-        self.assertEqual(run.code, 0, run.err)
+        self.assertEqual(run.code, code, run.err)
+        self.err = run.err
         result = json.loads(run.out)
         self.assertEqual(result["schema"], "octavo-bench-1")
         return result["runs"][0], result
@@ -151,7 +152,38 @@ class BenchServe(unittest.IsolatedAsyncioTestCase):
         notes = "\n".join(result["notes"])
         self.assertIn("1 request failed: status 500, 'asked for it'", notes)
         self.assertIn("sent no usage", notes)
+        self.assertIn("7 of 8 requests failed; the first: ", self.err)
         self.assertIn("status 500", Path(self.path("f.html")).read_text(encoding="utf-8"))
+
+    async def test_a_run_without_any_answer_fails_and_is_kept(self):
+        Path(self.path("f.jsonl")).write_text('{"prompt":"fault-500"}\n' * 3, encoding="utf-8")
+        run, result = await self.bench(StubApi(), "--dataset", "jsonl", "--dataset-path", self.path("f.jsonl"),
+                                       "--output", self.path("r.json"), "--goodput", "ttft:500", "tpot:50", code=4)
+        self.assertIn("no request was answered; the first: status 500, 'asked for it' [io_error]", self.err)
+        self.assertEqual(run["failures"], {"status 500": 3})
+        self.assertEqual(run["figures"]["request_goodput"], 0)
+        self.assertIn("--goodput ttft:500 --goodput tpot:50", result["command"])
+        self.assertEqual(json.loads(Path(self.path("r.json")).read_text(encoding="utf-8")), result)
+        url = await self.start(StubApi())
+        table = await octavo("bench", "serve", url, "--dataset", "jsonl", "--dataset-path", self.path("f.jsonl"),
+                             "--goodput", "ttft:500")
+        self.assertEqual(table.code, 4, table.err)
+        rows = {line.rsplit(None, 1)[0]: line.rsplit(None, 1)[1] for line in table.out.splitlines() if " " in line}
+        self.assertEqual(rows.get("good requests per second"), "0", table.out)
+        self.assertEqual(rows.get("requests completed"), "0", table.out)
+
+    async def test_the_address_may_end_as_clients_are_given_it(self):
+        for end in ("/v1", "/v1/", "/"):
+            stub = StubApi()
+            run = await octavo("bench", "serve", await self.start(stub) + end, "--num-prompts", "2", "--json")
+            self.assertEqual(run.code, 0, run.err)
+            self.assertEqual(len(stub.requests), 3)
+
+    async def test_short_runs_are_sampled_often(self):
+        stub = StubApi(gap_s=0.1)
+        run, _ = await self.bench(stub, "--num-prompts", "1", "--output-len", "8")
+        self.assertGreaterEqual(len(run["server"]), 5)
+        self.assertGreaterEqual(stub.scrapes, 5)
 
     async def test_ctrl_c_ends_the_run_and_shows_what_there_is(self):
         Path(self.path("h.jsonl")).write_text(
@@ -159,7 +191,10 @@ class BenchServe(unittest.IsolatedAsyncioTestCase):
         stub = StubApi()
         # One after the other, so that the first is complete when the second hangs.
         run, result = await self.bench(stub, "--dataset", "jsonl", "--dataset-path", self.path("h.jsonl"),
-                                       "--max-concurrency", "1", interrupt_when=lambda: stub.hanging == 1)
+                                       "--max-concurrency", "1", "--output", self.path("r.json"), code=130,
+                                       interrupt_when=lambda: stub.hanging == 1)
+        self.assertIn("[cancelled]", self.err)
+        self.assertEqual(json.loads(Path(self.path("r.json")).read_text(encoding="utf-8")), result)
         self.assertEqual(run["failures"], {"cancelled": 1})
         self.assertEqual(run["figures"]["completed"], 1)
         self.assertIn("stopped", result["notes"][-1])
