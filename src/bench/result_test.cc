@@ -168,6 +168,35 @@ TEST(Figures, FiguresThatNobodyHasAreNoRow) {
     EXPECT_FALSE(row.figure.name.starts_with("cost")) << row.figure.name;
 }
 
+TEST(Figures, ThatNoRequestWasGoodIsSaid) {
+  BenchResult result;
+  result.runs.resize(1);
+  result.runs[0].requests = {{.token_s = {1, 2}, .end_s = 2, .finish_reason = "stop"}};
+  const auto shows = [&](std::string_view name) {
+    const auto rows = compare_runs(result);
+    return std::ranges::any_of(rows, [&](auto& row) { return row.figure.name == name; });
+  };
+  EXPECT_FALSE(shows("request_goodput"));
+  result.runs[0].goodput_ms = {{"ttft", 1}};
+  EXPECT_TRUE(shows("request_goodput"));
+  EXPECT_FALSE(shows("failed"));
+  result.runs[0].requests[0].finish_reason = "status 500";
+  EXPECT_TRUE(shows("completed"));
+}
+
+TEST(Figures, WhatAServerSaysWeighsAsLongAsItStood) {
+  RunResult run;
+  run.server = {{.time_s = 0, .kv_usage = 0},
+                {.time_s = 1, .kv_usage = 0},
+                {.time_s = 1.5},
+                {.time_s = 2, .kv_usage = 1},
+                {.time_s = 10, .kv_usage = 1}};
+  EXPECT_DOUBLE_EQ(figures_of(run).server_kv_usage->mean, 0.85);
+  EXPECT_DOUBLE_EQ(figures_of(run).server_kv_usage->max, 1);
+  run.server.resize(1);
+  EXPECT_DOUBLE_EQ(figures_of(run).server_kv_usage->mean, 0);
+}
+
 TEST(Figures, AreShownShortly) {
   EXPECT_EQ(format_value(1234.6, ""), "1235");
   EXPECT_EQ(format_value(12.3456, "ms"), "12.35");

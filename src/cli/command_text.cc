@@ -43,14 +43,14 @@ std::string flag_text(const OptionSpec& spec, const OptionValues& options) {
   if (spec.kind == OptionKind::flag)
     return options.flag(spec.name) ? " " + flag : " --no-" + flag.substr(2);
   std::string out;
-  for (const OptionValue& value : options.all_given(spec.name)) {
-    const std::string text = std::visit(ValueText{}, value);
-    // What looks like a flag would be taken for one.
-    if (text.starts_with('-'))
-      out += fmt::format(" {}={}", flag, shell_word(text));
-    else
-      out += fmt::format(" {} {}", flag, shell_word(text));
-  }
+  const auto add_all = [&]<class T>(const T&) {
+    for (const T& value : options.all<T>(spec.name)) {
+      const std::string text = ValueText{}(value);
+      // What looks like a flag would be taken for one.
+      out += fmt::format(" {}{}{}", flag, text.starts_with('-') ? '=' : ' ', shell_word(text));
+    }
+  };
+  std::visit(add_all, options.given(spec.name));
   return out;
 }
 

@@ -408,6 +408,13 @@ class PullTest(unittest.TestCase):
         self.assertEqual(self.pull(hub, "org/name:b.gguf").returncode, 0)
         self.assert_fails(self.pull(self.hub({"README.md": b"x"})), "not_found", "no GGUF file")
 
+    def test_short_names_are_told_how_they_are_fetched(self):
+        hub = self.hub({"a.gguf": BIG})
+        self.assert_fails(self.octavo(hub, "pull", "smollm2-135m"), "not_found",
+                          "scripts/fetch-model smollm2-135m fetches it")
+        self.assert_fails(self.octavo(hub, "pull", "gemma3-270m"), "invalid_argument", "scripts/fetch-model")
+        self.assertEqual(hub.requests, [])
+
     def test_names_that_leave_the_cache_are_refused_before_anything_is_asked(self):
         hub = self.hub({"a.gguf": BIG})
         for name in ("../name", "org/..", "org/name:../a.gguf", "org/name:x/../../a.gguf", "org/name:/etc/a.gguf",
