@@ -153,11 +153,15 @@ struct Ops {
   // Row t of out from cols floats at x.
   void (*quantize_a8)(const float* x, const A8& out, int64_t t);
 
-  // y = x / sqrt(mean(x^2) + eps) * weight. n is a multiple of 16.
+  // y = x / sqrt(mean(x^2) + eps) * weight. n is a multiple of 16. y may be x.
   void (*rms_norm)(const float* x, const float* weight, float eps, int64_t n, float* y);
 
   // y = silu(gate) * up. n is a multiple of 16. y may be gate or up.
   void (*silu_mul)(const float* gate, const float* up, int64_t n, float* y);
+
+  // y = gelu(gate) * up, gelu with the tanh that most models use for it. n is a multiple of 16. y
+  // may be gate or up.
+  void (*gelu_mul)(const float* gate, const float* up, int64_t n, float* y);
 
   // x += y. n is a multiple of 16.
   void (*add)(float* x, const float* y, int64_t n);

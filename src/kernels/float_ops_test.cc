@@ -35,6 +35,38 @@ TEST(SiluMul, AgreesWithRefOverTheWholeRange) {
     EXPECT_NEAR(a[i], b[i], 1e-6f * (1 + std::fabs(b[i]))) << gate[i];
 }
 
+TEST(GeluMul, AgreesWithRefOverTheWholeRange) {
+  std::vector<float> gate, up;
+  for (float x = -60; x < 60; x += 0.0937f) {
+    gate.push_back(x);
+    up.push_back(1.5f);
+  }
+  gate.resize(1280);
+  up.resize(1280);
+  std::vector<float> a(1280), b(1280);
+  ops().gelu_mul(gate.data(), up.data(), 1280, a.data());
+  ref().gelu_mul(gate.data(), up.data(), 1280, b.data());
+  for (size_t i = 0; i < 1280; ++i)
+    EXPECT_NEAR(a[i], b[i], 1e-6f * (1 + std::fabs(b[i]))) << gate[i];
+}
+
+// torch.nn.functional.gelu(x, approximate="tanh") in float64.
+TEST(GeluMul, KnownValues) {
+  std::vector<float> gate(16, 0.0f), up(16, 1.0f), y(16);
+  const float x[] = {-3, -1, -0.5f, 0, 0.5f, 1, 3};
+  const double expected[] = {-0.0036373920817729943, -0.15880800939172324, -0.154285990174856, 0,
+                             0.345714009825144,      0.8411919906082768,   2.996362607918227};
+  std::copy(std::begin(x), std::end(x), gate.begin());
+  ops().gelu_mul(gate.data(), up.data(), 16, y.data());
+  for (size_t i = 0; i < std::size(x); ++i) EXPECT_NEAR(y[i], expected[i], 1e-6) << x[i];
+}
+
+TEST(GeluMul, NanStaysNan) {
+  std::vector<float> gate(16, std::nanf("")), up(16, 1.0f), y(16);
+  ops().gelu_mul(gate.data(), up.data(), 16, y.data());
+  for (float v : y) EXPECT_TRUE(std::isnan(v));
+}
+
 TEST(SiluMul, NanStaysNan) {
   std::vector<float> gate(16, std::nanf("")), up(16, 1.0f), y(16);
   ops().silu_mul(gate.data(), up.data(), 16, y.data());

@@ -2,19 +2,20 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <array>
+#include <string_view>
+
+#include "model/model_config.h"
 
 namespace octavo {
 namespace {
 
-// Families whose files give a window but not which layers have it: every N-th layer sees
-// everything.
-struct WindowPattern {
-  std::string_view family;
-  uint32_t every;
-};
-constexpr std::array kPatterns = {WindowPattern{"gemma2", 2}, WindowPattern{"gemma3", 6}};
+// Files of some families give a window but not which layers have it: every N-th layer sees
+// everything. 0: none does.
+int window_pattern(std::string_view family) {
+  const Architecture* known = find_architecture(family);
+  if (known) return known->window_pattern;
+  return family == "gemma2" ? 2 : 0;
+}
 
 constexpr uint64_t kMaxCount = 1 << 22;
 
@@ -50,13 +51,8 @@ class Reader {
 Result<std::vector<int>> read_windows(const Reader& reader, const std::string& family, int layers) {
   OCTAVO_TRY(const std::optional<int> window, reader.find("attention.sliding_window"));
   if (!window) return std::vector<int>{};
-  OCTAVO_TRY(std::optional<int> every, reader.find("attention.sliding_window_pattern"));
-  const auto known = std::find_if(kPatterns.begin(), kPatterns.end(),
-                                  [&](const auto& p) { return p.family == family; });
-  if (!every && known != kPatterns.end()) every = static_cast<int>(known->every);
-  std::vector<int> windows;
-  for (int i = 0; i < layers; ++i) windows.push_back(every && (i + 1) % *every == 0 ? 0 : *window);
-  return windows;
+  OCTAVO_TRY(const std::optional<int> every, reader.find("attention.sliding_window_pattern"));
+  return layer_windows(layers, *window, every.value_or(window_pattern(family)));
 }
 
 }  // namespace

@@ -4,23 +4,18 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 #include "formats/quote.h"
-#include "tensor/dequant.h"
+#include "model/config_reader.h"
+#include "model/rope_config.h"
 
 namespace octavo {
 namespace {
 
-constexpr std::array kArchitectures = {
-    Architecture{"llama", true, false},
-    Architecture{"qwen2", false, true},
-};
-
 // Keys below "ARCH." whose meaning is known: read here, or of no effect on the result. Any other
 // key may change what the model computes, so a file that has one is refused.
-constexpr std::string_view kKnownKeys[] = {
+constexpr std::string_view kCommonKeys[] = {
     "block_count",
     "context_length",
     "embedding_length",
@@ -36,98 +31,50 @@ constexpr std::string_view kKnownKeys[] = {
     "rope.freq_base",
     "rope.scaling.type",
     "rope.scaling.factor",
+    "rope.scaling.attn_factor",
     "rope.scaling.original_context_length",
     "rope.scaling.finetuned",
+    "rope.scaling.yarn_beta_fast",
+    "rope.scaling.yarn_beta_slow",
     "tensor_data_layout",
 };
+constexpr std::string_view kWindowKeys[] = {"attention.sliding_window"};
+constexpr std::string_view kPatternKeys[] = {"attention.sliding_window_pattern"};
+constexpr std::string_view kLocalRopeKeys[] = {"rope.freq_base_swa"};
+constexpr std::string_view kExpertKeys[] = {"expert_count", "expert_used_count",
+                                            "expert_feed_forward_length"};
 
-// Larger than any published model; keeps products far from overflow.
-constexpr int kMaxDimension = 1 << 22;
 constexpr int kMaxLayers = 4096;
 
-class ConfigReader {
- public:
-  ConfigReader(const GgufFile& file, std::string_view arch) : file_(file), arch_(arch) {}
-
-  std::string key(std::string_view name) const { return fmt::format("{}.{}", arch_, name); }
-
-  Result<int> dimension(std::string_view name, int limit = kMaxDimension) const {
-    OCTAVO_TRY(const uint64_t value, file_.get_u64(key(name)));
-    if (value < 1 || value > static_cast<uint64_t>(limit))
-      return fail(ErrorCode::corrupt_file, fmt::format("{}: {} is {}; it must be 1 to {}",
-                                                       file_.file(), key(name), value, limit));
-    return static_cast<int>(value);
-  }
-
-  Result<int> dimension_or(std::string_view name, int fallback) const {
-    return file_.find(key(name)) ? dimension(name) : Result<int>(fallback);
-  }
-
- private:
-  const GgufFile& file_;
-  std::string_view arch_;
-};
-
-Result<const Architecture*> find_architecture(const GgufFile& file) {
-  OCTAVO_TRY(const std::string_view name, file.get_string("general.architecture"));
-  std::vector<std::string_view> known;
-  for (const Architecture& a : kArchitectures) {
-    if (a.name == name) return &a;
-    known.push_back(a.name);
-  }
-  return fail(ErrorCode::unsupported,
-              fmt::format("{}: architecture {} is not supported; supported are {}", file.file(),
-                          quote(name), fmt::join(known, ", ")));
+bool is_known_key(const Architecture& a, std::string_view key) {
+  const auto in = [key](std::span<const std::string_view> keys) {
+    return std::ranges::find(keys, key) != keys.end();
+  };
+  return in(kCommonKeys) || (a.windows && in(kWindowKeys)) ||
+         (a.window_pattern > 0 && in(kPatternKeys)) ||
+         (a.local_rope_base > 0 && in(kLocalRopeKeys)) ||
+         (a.experts != HasExperts::no && in(kExpertKeys));
 }
 
-Result<void> refuse_unknown_keys(const GgufFile& file, std::string_view arch) {
-  const std::string prefix = fmt::format("{}.", arch);
-  for (const GgufEntry& entry : file.metadata()) {
-    if (!entry.key.starts_with(prefix)) continue;
-    const std::string_view rest = entry.key.substr(prefix.size());
-    if (std::find(std::begin(kKnownKeys), std::end(kKnownKeys), rest) == std::end(kKnownKeys))
+Result<const Architecture*> read_architecture(const GgufFile& file) {
+  OCTAVO_TRY(const std::string_view name, file.get_string("general.architecture"));
+  if (const Architecture* known = find_architecture(name)) return known;
+  std::vector<std::string_view> names;
+  for (const Architecture& a : architectures()) names.push_back(a.name);
+  return fail(ErrorCode::unsupported,
+              fmt::format("{}: architecture {} is not supported; supported are {}", file.file(),
+                          quote(name), fmt::join(names, ", ")));
+}
+
+Result<void> refuse_unknown_keys(const GgufFile& file, const Architecture& a) {
+  const std::string prefix = fmt::format("{}.", a.name);
+  for (const GgufEntry& entry : file.metadata())
+    if (entry.key.starts_with(prefix) && !is_known_key(a, entry.key.substr(prefix.size())))
       return fail(
           ErrorCode::unsupported,
           fmt::format(
               "{}: key {} is not supported: the model may compute something this program does not",
               file.file(), quote(entry.key)));
-  }
-  return {};
-}
-
-Result<void> read_rope_scaling(const GgufFile& file, const ConfigReader& reader, RopeConfig& rope) {
-  OCTAVO_TRY(const auto type, file.find_string(reader.key("rope.scaling.type")));
-  OCTAVO_TRY(const auto factor, file.find_f32(reader.key("rope.scaling.factor")));
-  const std::string_view kind = type.value_or("none");
-  if (kind == "linear") {
-    if (!factor || *factor < 1)
-      return fail(ErrorCode::corrupt_file,
-                  fmt::format("{}: linear rope scaling needs {} of at least 1", file.file(),
-                              reader.key("rope.scaling.factor")));
-    rope.linear_factor = *factor;
-    return {};
-  }
-  if (kind == "none") return {};
-  return fail(ErrorCode::unsupported, fmt::format("{}: rope scaling {} is not supported; supported "
-                                                  "are none, linear, and llama3 by the tensor "
-                                                  "rope_freqs.weight",
-                                                  file.file(), quote(kind)));
-}
-
-// Llama 3 files carry their scaling as a tensor of divisors.
-Result<void> read_rope_divisors(const GgufFile& file, RopeConfig& rope) {
-  const TensorView* tensor = file.find_tensor("rope_freqs.weight");
-  if (!tensor) return {};
-  if (tensor->rows() != 1 || tensor->cols() != rope.dims / 2 || tensor->type != DType::f32)
-    return fail(ErrorCode::corrupt_file, fmt::format("{}: rope_freqs.weight must be {} f32 values",
-                                                     file.file(), rope.dims / 2));
-  rope.divisors.resize(static_cast<size_t>(rope.dims / 2));
-  dequantize_row(DType::f32, tensor->data.data(), rope.divisors.data(), tensor->cols());
-  for (float divisor : rope.divisors)
-    if (!std::isfinite(divisor) || divisor <= 0)
-      return fail(
-          ErrorCode::corrupt_file,
-          fmt::format("{}: rope_freqs.weight holds {}; it must be positive", file.file(), divisor));
   return {};
 }
 
@@ -143,29 +90,50 @@ Result<void> read_heads(const GgufFile& file, const ConfigReader& reader, ModelC
     return fail(ErrorCode::unsupported,
                 fmt::format("{}: keys of {} and values of {} dims are not supported", file.file(),
                             c.head_dim, value_dim));
+  const bool by_width = c.num_layers == c.architecture->layers_scaled_by_width;
+  c.score_scale =
+      1.0f / std::sqrt(static_cast<float>(by_width ? c.hidden_size / c.num_heads : c.head_dim));
   return {};
 }
 
-Result<void> read_rope(const GgufFile& file, const ConfigReader& reader, ModelConfig& c) {
-  OCTAVO_TRY(c.rope.dims, reader.dimension_or("rope.dimension_count", c.head_dim));
-  if (c.rope.dims > c.head_dim || c.rope.dims % 2 != 0)
-    return fail(
-        ErrorCode::corrupt_file,
-        fmt::format("{}: {} is {}; it must be even and at most the head size {}", file.file(),
-                    reader.key("rope.dimension_count"), c.rope.dims, c.head_dim));
-  OCTAVO_TRY(const auto base, file.find_f32(reader.key("rope.freq_base")));
-  c.rope.base = base.value_or(10000.0f);
-  if (!(c.rope.base > 0))
-    return fail(ErrorCode::corrupt_file,
-                fmt::format("{}: {} must be positive", file.file(), reader.key("rope.freq_base")));
-  OCTAVO_CHECK_OK(read_rope_scaling(file, reader, c.rope));
-  return read_rope_divisors(file, c.rope);
+Result<void> read_windows(const ConfigReader& reader, ModelConfig& c) {
+  if (!reader.has("attention.sliding_window")) return {};
+  OCTAVO_TRY(const int window, reader.dimension("attention.sliding_window"));
+  OCTAVO_TRY(const int every, reader.dimension_or("attention.sliding_window_pattern",
+                                                  c.architecture->window_pattern));
+  c.windows = layer_windows(c.num_layers, window, every);
+  return {};
+}
+
+Result<void> read_rope(const ConfigReader& reader, ModelConfig& c) {
+  OCTAVO_TRY(c.rope, read_rope_config(reader, c.head_dim, c.context_length));
+  if (c.architecture->local_rope_base == 0) return {};
+  c.local_rope = {.dims = c.rope.dims};
+  OCTAVO_TRY(c.local_rope->base,
+             reader.positive_or("rope.freq_base_swa", c.architecture->local_rope_base));
+  return {};
+}
+
+Result<void> read_experts(const GgufFile& file, const ConfigReader& reader, ModelConfig& c) {
+  OCTAVO_TRY(const auto count, file.find_u64(reader.key("expert_count")));
+  if (count.value_or(0) == 0 && c.architecture->experts != HasExperts::all) return {};
+  OCTAVO_TRY(c.experts.count, reader.dimension("expert_count", kMaxExperts));
+  OCTAVO_TRY(c.experts.used, reader.dimension("expert_used_count", c.experts.count));
+  return {};
+}
+
+// Where experts have a size of their own, that of the other key is not used.
+Result<void> read_intermediate_size(const ConfigReader& reader, ModelConfig& c) {
+  const bool own = c.experts.count > 0 && reader.has("expert_feed_forward_length");
+  OCTAVO_TRY(c.intermediate_size,
+             reader.dimension(own ? "expert_feed_forward_length" : "feed_forward_length"));
+  return {};
 }
 
 // The kernels work on 16 floats at a time and hold a head's values on the stack.
 Result<void> check_kernel_limits(const GgufFile& file, const ModelConfig& c) {
   for (const auto& [what, value] : {std::pair{"embedding_length", c.hidden_size},
-                                    {"feed_forward_length", c.intermediate_size},
+                                    {"feed-forward size", c.intermediate_size},
                                     {"head size", c.head_dim}})
     if (value % 16 != 0)
       return fail(ErrorCode::unsupported, fmt::format("{}: {} is {}; it must be a multiple of 16",
@@ -179,21 +147,23 @@ Result<void> check_kernel_limits(const GgufFile& file, const ModelConfig& c) {
 
 }  // namespace
 
-std::span<const Architecture> architectures() { return kArchitectures; }
-
 Result<ModelConfig> read_model_config(const GgufFile& file) {
   ModelConfig c;
-  OCTAVO_TRY(c.architecture, find_architecture(file));
-  OCTAVO_CHECK_OK(refuse_unknown_keys(file, c.architecture->name));
+  OCTAVO_TRY(c.architecture, read_architecture(file));
+  OCTAVO_CHECK_OK(refuse_unknown_keys(file, *c.architecture));
   const ConfigReader reader(file, c.architecture->name);
   OCTAVO_TRY(const auto name, file.find_string("general.name"));
   c.name = name.value_or("");
   OCTAVO_TRY(c.num_layers, reader.dimension("block_count", kMaxLayers));
   OCTAVO_TRY(c.hidden_size, reader.dimension("embedding_length"));
-  OCTAVO_TRY(c.intermediate_size, reader.dimension("feed_forward_length"));
+  OCTAVO_CHECK_OK(read_experts(file, reader, c));
+  OCTAVO_CHECK_OK(read_intermediate_size(reader, c));
   OCTAVO_TRY(c.context_length, reader.dimension("context_length", 1 << 28));
   OCTAVO_CHECK_OK(read_heads(file, reader, c));
-  OCTAVO_CHECK_OK(read_rope(file, reader, c));
+  OCTAVO_CHECK_OK(read_windows(reader, c));
+  OCTAVO_CHECK_OK(read_rope(reader, c));
+  if (c.architecture->scaled_embedding)
+    c.embedding_scale = std::sqrt(static_cast<float>(c.hidden_size));
   OCTAVO_TRY(c.rms_eps, file.get_f32(reader.key("attention.layer_norm_rms_epsilon")));
   if (!(c.rms_eps >= 0))
     return fail(ErrorCode::corrupt_file,
@@ -230,16 +200,10 @@ KvShape kv_shape(const HfConfig& c) {
           .windows = std::vector<int>(c.windows.begin(), c.windows.end())};
 }
 
-std::vector<float> rope_frequencies(const RopeConfig& rope) {
-  std::vector<float> frequencies;
-  for (int i = 0; i < rope.dims / 2; ++i) {
-    // In float and in this order, as the models were trained.
-    const float exponent = static_cast<float>(2 * i) / static_cast<float>(rope.dims);
-    float frequency = 1.0f / static_cast<float>(std::pow(double{rope.base}, double{exponent}));
-    if (!rope.divisors.empty()) frequency /= rope.divisors[static_cast<size_t>(i)];
-    frequencies.push_back(frequency / rope.linear_factor);
-  }
-  return frequencies;
+std::vector<int> layer_windows(int layers, int window, int every) {
+  std::vector<int> windows;
+  for (int i = 1; i <= layers; ++i) windows.push_back(every > 0 && i % every == 0 ? 0 : window);
+  return windows;
 }
 
 }  // namespace octavo

@@ -55,6 +55,41 @@ TEST(ModelConfig, ReadsTheTinyModels) {
   EXPECT_FALSE(qwen2->architecture->rope_interleaved);
 }
 
+ModelConfig config_of(const std::string& tiny) {
+  const auto file = GgufFile::open(testing::tiny_data(tiny + "/" + tiny + "-Q8_0.gguf"));
+  EXPECT_TRUE(file) << tiny;
+  const auto config = read_model_config(*file);
+  EXPECT_TRUE(config) << config.error().message;
+  return *config;
+}
+
+TEST(ModelConfig, WindowsOfAllLayersAndOfSome) {
+  EXPECT_EQ(config_of("mistral").windows, (std::vector<int>{16, 16, 16}));
+  EXPECT_EQ(config_of("gemma3").windows, (std::vector<int>{8, 0, 8, 0}));
+  EXPECT_TRUE(config_of("qwen3").windows.empty());
+  EXPECT_EQ(layer_windows(7, 5, 3), (std::vector<int>{5, 5, 0, 5, 5, 0, 5}));
+}
+
+TEST(ModelConfig, Gemma3HasTwoRopeBasesAndAScaledEmbedding) {
+  const ModelConfig c = config_of("gemma3");
+  EXPECT_EQ(c.rope.base, 1e6f);
+  ASSERT_TRUE(c.local_rope);
+  EXPECT_EQ(c.local_rope->base, 1e4f);
+  EXPECT_EQ(c.local_rope->dims, c.rope.dims);
+  EXPECT_EQ(c.embedding_scale, 8);
+  EXPECT_FALSE(config_of("qwen3").local_rope);
+}
+
+TEST(ModelConfig, ExpertsMayHaveASizeOfTheirOwn) {
+  const ModelConfig mixtral = config_of("mixtral"), qwen = config_of("qwen3moe");
+  EXPECT_EQ(mixtral.experts.count, 4);
+  EXPECT_EQ(mixtral.experts.used, 2);
+  EXPECT_EQ(mixtral.intermediate_size, 64);
+  EXPECT_EQ(qwen.experts.count, 4);
+  EXPECT_EQ(qwen.intermediate_size, 64);  // feed_forward_length is 128
+  EXPECT_EQ(config_of("phi3").experts.count, 0);
+}
+
 TEST(ModelConfig, UnknownMeansRefused) {
   PatchedFile architecture;
   const size_t value = architecture.bytes.find("general.architecture") + 20 + 4 + 8;
@@ -108,26 +143,13 @@ TEST(LoadWeights, AWrongShapeNamesBothShapes) {
   EXPECT_NE(error.find("64, 64"), std::string::npos) << error;
 }
 
-TEST(Rope, DefaultFrequencies) {
-  const auto f = rope_frequencies({.base = 10000, .dims = 8});
-  ASSERT_EQ(f.size(), 4u);
-  for (size_t i = 0; i < 4; ++i)
-    EXPECT_NEAR(f[i], std::pow(10000.0, -static_cast<double>(i) / 4), 1e-6);
-}
-
-TEST(Rope, LinearScalingDividesPositions) {
-  const auto plain = rope_frequencies({.base = 500000, .dims = 64});
-  const auto scaled = rope_frequencies({.base = 500000, .dims = 64, .linear_factor = 4});
-  for (size_t i = 0; i < plain.size(); ++i) EXPECT_FLOAT_EQ(scaled[i] * 4, plain[i]);
-}
-
 // Llama 3's bands, from the published formula: long waves are divided by 8, short ones kept, a ramp
 // between.
 TEST(Rope, Llama3DivisorsOfTheTinyModel) {
   const auto file = GgufFile::open(testing::test_data("tiny/llama-rope3/llama-rope3-F32.gguf"));
   const auto config = read_model_config(*file);
   ASSERT_TRUE(config) << config.error().message;
-  const auto f = rope_frequencies(config->rope);
+  const auto f = RopeTable(config->rope, config->context_length).frequencies();
   const double factor = 8, low = 1, high = 4, original = 32, base = 10000;
   for (size_t i = 0; i < f.size(); ++i) {
     const double plain = std::pow(base, -2.0 * static_cast<double>(i) / config->rope.dims);

@@ -30,17 +30,40 @@ class Carver {
   size_t used_ = 0;
 };
 
+int64_t whole_groups(int64_t rows) {
+  return (rows + kernels::kA8Tokens - 1) / kernels::kA8Tokens * kernels::kA8Tokens;
+}
+
+// Whole blocks of 32 in whole groups of tokens, for the widest input.
+void carve_rounded(Carver& c, kernels::A8& a8, const BufferShape& s, int64_t rows) {
+  const int64_t blocks =
+      (std::max({s.hidden, s.q_dim, s.intermediate}) + 31) / 32 * whole_groups(rows);
+  for (int8_t** q : {&a8.q, &a8.q_low}) c.take(*q, 32 * blocks);
+  c.take(a8.wide, blocks);
+  for (float** scale : {&a8.d, &a8.s}) c.take(*scale, blocks);
+  c.take(a8.s_half, 2 * blocks);
+  c.take(a8.sum, 4 * blocks);
+}
+
 void carve_rows(Carver& c, RowBuffers& b, const BufferShape& s, int64_t rows) {
   c.take(b.normed, rows * s.hidden);
-  // Whole blocks of 32 in whole groups of tokens, for the widest input.
-  const int64_t blocks =
-      (std::max({s.hidden, s.q_dim, s.intermediate}) + 31) / 32 *
-      ((rows + kernels::kA8Tokens - 1) / kernels::kA8Tokens * kernels::kA8Tokens);
-  for (int8_t** q : {&b.rounded.q, &b.rounded.q_low}) c.take(*q, 32 * blocks);
-  c.take(b.rounded.wide, blocks);
-  for (float** scale : {&b.rounded.d, &b.rounded.s}) c.take(*scale, blocks);
-  c.take(b.rounded.s_half, 2 * blocks);
-  c.take(b.rounded.sum, 4 * blocks);
+  carve_rounded(c, b.rounded, s, rows);
+}
+
+void carve_experts(Carver& c, ExpertBuffers& b, const BufferShape& s) {
+  if (s.experts == 0) return;
+  const int64_t choices = s.tokens * s.experts_used;
+  // Every group begins on a multiple, and none is empty.
+  b.max_rows = choices + std::min(choices, s.experts) * (kernels::kA8Tokens - 1);
+  c.take(b.scores, s.tokens * logits_stride(static_cast<int>(s.experts)));
+  for (int32_t** list : {&b.chosen, &b.places}) c.take(*list, choices);
+  c.take(b.shares, choices);
+  c.take(b.tokens, b.max_rows);
+  for (int32_t** list : {&b.first_rows, &b.counts, &b.active}) c.take(*list, s.experts);
+  c.take(b.num_active, 1);
+  c.take(b.rows, b.max_rows * s.hidden);
+  c.take(b.inner, b.max_rows * s.intermediate);
+  carve_rounded(c, b.rounded, s, b.max_rows);
 }
 
 size_t carve(StepBuffers& b, const BufferShape& s, uint8_t* base) {
@@ -50,7 +73,9 @@ size_t carve(StepBuffers& b, const BufferShape& s, uint8_t* base) {
   for (float** query : {&b.q, &b.attended}) c.take(*query, n * s.q_dim);
   for (float** key : {&b.k, &b.v}) c.take(*key, n * s.kv_dim);
   c.take(b.inner, n * s.intermediate);
-  for (float** angle : {&b.cosines, &b.sines}) c.take(*angle, n * s.rope_pairs);
+  if (s.post_norms) c.take(b.projected, n * s.hidden);
+  for (float** angle : {&b.cosines, &b.sines}) c.take(*angle, n * s.rope_angles);
+  carve_experts(c, b.experts, s);
   carve_rows(c, b.many, s, n);
   for (ThreadBuffers& thread : b.threads) {
     carve_rows(c, thread.few, s, std::min<int64_t>(n, kFewRows));
@@ -68,7 +93,10 @@ BufferShape buffer_shape(const ModelConfig& c, int max_num_batched_tokens, int t
           .q_dim = int64_t{c.num_heads} * c.head_dim,
           .kv_dim = int64_t{c.num_kv_heads} * c.head_dim,
           .intermediate = c.intermediate_size,
-          .rope_pairs = c.rope.dims / 2,
+          .rope_angles = int64_t{c.rope.dims} / 2 * (c.local_rope ? 2 : 1),
+          .post_norms = c.architecture->post_norms,
+          .experts = c.experts.count,
+          .experts_used = c.experts.used,
           .threads = threads};
 }
 

@@ -18,7 +18,9 @@ constexpr int kFewRows = 8;
 struct BufferShape {
   int64_t tokens;
   int64_t hidden, q_dim, kv_dim, intermediate;  // multiples of 16
-  int64_t rope_pairs;
+  int64_t rope_angles;  // of a token: pairs of all kinds of rotation
+  bool post_norms;
+  int64_t experts, experts_used;  // of a layer, by a token; 0: there are none
   int threads;
 };
 
@@ -28,6 +30,25 @@ BufferShape buffer_shape(const ModelConfig& config, int max_num_batched_tokens, 
 struct RowBuffers {
   float* normed = nullptr;  // [rows][hidden]
   kernels::A8 rounded{};    // of the widest input; cols is set by the user of the moment
+};
+
+// How the tokens of a step go through the experts of a layer. Rows of the same expert lie together
+// ("grouped"), each group from a multiple of kA8Tokens rows on, so that an expert's weights are read
+// once for all of them.
+struct ExpertBuffers {
+  float* scores = nullptr;      // [tokens][experts, in whole panels], of the router
+  int32_t* chosen = nullptr;    // [tokens][used] expert
+  float* shares = nullptr;      // [tokens][used] of its output in the token's
+  int32_t* places = nullptr;    // [tokens][used] grouped row
+  int32_t* tokens = nullptr;    // [grouped rows] its token, or -1
+  int32_t* first_rows = nullptr;  // [experts] of each group
+  int32_t* counts = nullptr;      // [experts] rows of each group
+  int32_t* active = nullptr;      // [num_active] experts that have any
+  int32_t* num_active = nullptr;
+  float* rows = nullptr;      // [grouped rows][hidden], what goes in, then what comes out
+  float* inner = nullptr;     // [grouped rows][intermediate]
+  kernels::A8 rounded{};      // of either; cols is set by the user of the moment
+  int64_t max_rows = 0;       // grouped
 };
 
 // What only one thread uses.
@@ -54,9 +75,11 @@ struct StepBuffers {
   float* k = nullptr;         // [tokens][kv_dim]
   float* v = nullptr;         // [tokens][kv_dim]
   float* attended = nullptr;  // [tokens][q_dim]
-  float* inner = nullptr;     // [tokens][intermediate], silu(gate) * up
-  float* cosines = nullptr;   // [tokens][rope_pairs]
-  float* sines = nullptr;     // [tokens][rope_pairs]
+  float* inner = nullptr;     // [tokens][intermediate], activation(gate) * up
+  float* projected = nullptr;  // [tokens][hidden], on the way to the residual by way of a norm
+  float* cosines = nullptr;   // [tokens][rope_angles]
+  float* sines = nullptr;     // [tokens][rope_angles]
+  ExpertBuffers experts;
   RowBuffers many;            // tokens rows, shared by all threads
 
   std::vector<ThreadBuffers> threads;

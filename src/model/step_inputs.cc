@@ -1,7 +1,6 @@
 #include "model/step_inputs.h"
 
 #include <algorithm>
-#include <cmath>
 #include <numeric>
 
 #include "kv/block_size.h"
@@ -26,6 +25,7 @@ Result<StepInputs> StepInputs::create(const ModelConfig& config, int block_size,
   inputs.num_heads_ = config.num_heads;
   inputs.num_kv_heads_ = config.num_kv_heads;
   inputs.head_dim_ = config.head_dim;
+  inputs.score_scale_ = config.score_scale;
   inputs.block_size_ = block_size;
   inputs.blocks_per_context_ = static_cast<size_t>(blocks_for(config.context_length, block_size));
   inputs.places_.reserve(static_cast<size_t>(max_num_batched_tokens));
@@ -99,7 +99,7 @@ void StepInputs::plan_sequence(const BatchSequence& s, const int32_t* table,
                                  .tokens = tokens,
                                  .first_position = s.first_position + first,
                                  .window = 0,
-                                 .scale = 1.0f / std::sqrt(static_cast<float>(head_dim_)),
+                                 .scale = score_scale_,
                                  .q = buffers.q + offset,
                                  .q_stride = q_dim,
                                  .out = buffers.attended + offset,

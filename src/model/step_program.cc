@@ -86,9 +86,20 @@ class Recorder {
     std::copy(linears.begin(), linears.end(), op.linears.begin());
     return op;
   }
-  void add_to_residual(StepPart part, const float* in, int64_t cols, const Linear& linear) {
+  // post_norm: of the product, empty if it is added as it is.
+  void add_to_residual(StepPart part, const float* in, int64_t cols, const Linear& linear,
+                       const std::vector<float>& post_norm) {
     round(in, cols, linear);
-    product(Kind::multiply_add, part, in, cols, {&linear}).out[0] = buffers_.residual;
+    if (post_norm.empty()) {
+      product(Kind::multiply_add, part, in, cols, {&linear}).out[0] = buffers_.residual;
+      return;
+    }
+    product(Kind::multiply, part, in, cols, {&linear}).out[0] = buffers_.projected;
+    barrier();
+    StepOp& op = add(Kind::add_normed, StepPart::norm);
+    op.in = buffers_.projected;
+    op.cols = model_.config.hidden_size;
+    op.weight = post_norm.data();
   }
 
   void place() {
@@ -110,17 +121,47 @@ class Recorder {
       barrier();
       rows_ = program_.shape.kept;
     }
-    add_to_residual(StepPart::o, buffers_.attended, int64_t{c.num_heads} * c.head_dim, w.o);
+    add_to_residual(StepPart::o, buffers_.attended, int64_t{c.num_heads} * c.head_dim, w.o,
+                    w.post_attention_norm);
     barrier();
   }
 
   void ffn_block(const LayerWeights& w) {
     const ModelConfig& c = model_.config;
+    if (c.experts.count > 0) return expert_block(w);
     norm(w.ffn_norm, {&w.gate, &w.up});
-    product(Kind::gate_up, StepPart::gate_up, nullptr, c.hidden_size, {&w.gate, &w.up}).out[0] =
-        buffers_.inner;
+    gate_up(Kind::gate_up, w.gate, w.up, buffers_.inner);
     barrier();
-    add_to_residual(StepPart::down, buffers_.inner, c.intermediate_size, w.down);
+    add_to_residual(StepPart::down, buffers_.inner, c.intermediate_size, w.down, w.post_ffn_norm);
+  }
+
+  void gate_up(Kind kind, const Linear& gate, const Linear& up, float* inner) {
+    StepOp& op =
+        product(kind, StepPart::gate_up, nullptr, model_.config.hidden_size, {&gate, &up});
+    op.out[0] = inner;
+    op.gelu = model_.config.architecture->activation == Activation::gelu_tanh;
+  }
+
+  void expert_block(const LayerWeights& w) {
+    const ModelConfig& c = model_.config;
+    const ExpertWeights& e = w.experts;
+    StepOp& route = product(Kind::route, StepPart::norm, buffers_.residual, c.hidden_size,
+                            {&e.router});
+    route.weight = w.ffn_norm.data();
+    barrier();
+    add(Kind::group, StepPart::plan);
+    barrier();
+    product(Kind::gather, StepPart::norm, nullptr, c.hidden_size, {&e.gate, &e.up});
+    barrier();
+    gate_up(Kind::expert_gate_up, e.gate, e.up, buffers_.experts.inner);
+    barrier();
+    if (rounds({&e.down})) {
+      product(Kind::expert_round, StepPart::norm, nullptr, c.intermediate_size, {&e.down});
+      barrier();
+    }
+    product(Kind::expert_down, StepPart::down, nullptr, c.intermediate_size, {&e.down});
+    barrier();
+    add(Kind::combine, StepPart::down);
   }
 
   // The end of a chunk of which no logits are wanted.

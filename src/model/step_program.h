@@ -30,7 +30,15 @@ struct StepOp {
     round,         // rows of `in`, rounded for the product
     multiply,      // out = W in + bias, for up to three matrices
     multiply_add,  // residual += W in
-    gate_up,       // inner = silu(W0 in) * (W1 in)
+    gate_up,       // inner = activation(W0 in) * (W1 in)
+    add_normed,    // residual += the normed rows of `in`
+    route,         // norms rows of `in`; the router picks experts for each
+    group,         // finds the rows of each expert
+    gather,        // puts normed rows into groups
+    expert_gate_up,  // the same as gate_up, of each group with its expert's part of the matrices
+    expert_round,    // inner rows of groups, rounded for the product
+    expert_down,     // the groups' outputs = W in
+    combine,         // residual += the outputs of each row's experts, each times its share
     place,         // rotates q and k, stores k and v
     attend,        // rotates and stores as well, if place did not
     keep,          // drops the rows that nobody asks for
@@ -45,6 +53,7 @@ struct StepOp {
   int64_t cols = 0;               // of `in`
   const float* in = nullptr;      // products: nullptr: the normed rows
   const float* weight = nullptr;  // of the norm
+  bool gelu = false;              // the activation; else silu
   int num_linears = 0;
   std::array<const Linear*, 3> linears{};
   std::array<float*, 3> out{};

@@ -5,22 +5,15 @@
 #include <cmath>
 #include <cstring>
 
+#include "model/step_slices.h"
+
 namespace octavo {
 namespace {
 
 constexpr int64_t kRows = kernels::kPanelRows;
 
-// Panels [begin, end) as a matrix of their own.
-kernels::PanelMatrix slice(kernels::PanelMatrix w, int64_t begin, int64_t end) {
-  w.data += begin * static_cast<int64_t>(w.panel_bytes);
-  w.rows = (end - begin) * kRows;
-  return w;
-}
-
-kernels::A8 with_cols(kernels::A8 rounded, int64_t cols) {
-  rounded.cols = cols;
-  return rounded;
-}
+using detail::slice;
+using detail::with_cols;
 
 }  // namespace
 
@@ -54,6 +47,22 @@ void StepRunner::carry_out(const StepOp& op, bool places_in_attention) {
       return multiply_add(op);
     case StepOp::Kind::gate_up:
       return gate_up(op);
+    case StepOp::Kind::add_normed:
+      return add_normed(op);
+    case StepOp::Kind::route:
+      return route(op);
+    case StepOp::Kind::group:
+      return group(op.rows);
+    case StepOp::Kind::gather:
+      return gather(op);
+    case StepOp::Kind::expert_gate_up:
+      return expert_gate_up(op);
+    case StepOp::Kind::expert_round:
+      return expert_round(op);
+    case StepOp::Kind::expert_down:
+      return expert_down(op);
+    case StepOp::Kind::combine:
+      return combine(op);
     case StepOp::Kind::place:
       return place(op);
     case StepOp::Kind::attend:
@@ -81,18 +90,21 @@ void StepRunner::begin(int rows) {
 }
 
 void StepRunner::embed(int64_t row) {
+  const int64_t hidden = run_.config.hidden_size;
+  float* x = buffers_.residual + row * hidden;
   kernels::unpack_row(run_.weights.embedding.view(),
-                      raw(run_.inputs.tokens()[static_cast<size_t>(row)]),
-                      buffers_.residual + row * run_.config.hidden_size);
+                      raw(run_.inputs.tokens()[static_cast<size_t>(row)]), x);
+  const float scale = run_.config.embedding_scale;
+  if (scale == 1) return;
+  for (int64_t i = 0; i < hidden; ++i) x[i] *= scale;
 }
 
 void StepRunner::find_angles(int64_t row) {
-  const auto pairs = static_cast<int64_t>(run_.frequencies.size());
-  const auto position = static_cast<float>(run_.inputs.places()[static_cast<size_t>(row)].position);
-  for (int64_t i = 0; i < pairs; ++i) {
-    const float angle = position * run_.frequencies[static_cast<size_t>(i)];
-    buffers_.cosines[row * pairs + i] = static_cast<float>(std::cos(double{angle}));
-    buffers_.sines[row * pairs + i] = static_cast<float>(std::sin(double{angle}));
+  const int position = run_.inputs.places()[static_cast<size_t>(row)].position;
+  int64_t at = row * std::ssize(run_.ropes) * run_.ropes[0].pairs();
+  for (const RopeTable& rope : run_.ropes) {
+    rope.angles(position, buffers_.cosines + at, buffers_.sines + at);
+    at += rope.pairs();
   }
 }
 
@@ -129,15 +141,19 @@ Team::Sharing sharing_of(const StepOp& op) {
   return op.rows <= kReadingRows ? Team::Sharing::ranges : Team::Sharing::balanced;
 }
 
-// All panels of w times the op's rows. y: of w's first row
-void StepRunner::multiply_panels(const kernels::PanelMatrix& w, const StepOp& op, float* y,
-                                 int64_t y_stride) {
+StepRunner::Input StepRunner::input_of(const StepOp& op) const {
   const RowBuffers& rows = row_buffers(op.few);
+  return {op.in ? op.in : rows.normed, with_cols(rows.rounded, op.cols), op.cols, op.rows};
+}
+
+// All panels of w times the rows. y: of w's first row
+void StepRunner::multiply_panels(const kernels::PanelMatrix& w, const Input& in, float* y,
+                                 int64_t y_stride) {
   if (run_.rounds && info(w.type).quantized)
-    return ops_.matmul_a8(w, 0, w.panels(), with_cols(rows.rounded, op.cols), op.rows, y, y_stride);
+    return ops_.matmul_a8(w, 0, w.panels(), in.rounded, in.rows, y, y_stride);
   const bool in_bf16 = run_.rounds && w.type == DType::bf16 && ops_.matmul_bf16;
   const auto product = in_bf16 ? ops_.matmul_bf16 : ops_.matmul_f32;
-  product(w, 0, w.panels(), op.in ? op.in : rows.normed, op.cols, op.rows, y, y_stride);
+  product(w, 0, w.panels(), in.floats, in.cols, in.rows, y, y_stride);
 }
 
 // The panels of all products are one range, shared out once.
@@ -157,7 +173,7 @@ void StepRunner::multiply(const StepOp& op) {
           if (from >= to) continue;
           const int64_t stride = w.panels() * kRows;
           float* y = op.out[i] + from * kRows;
-          multiply_panels(slice(w, from, to), op, y, stride);
+          multiply_panels(slice(w, from, to), input_of(op), y, stride);
           if (linears[i]->bias.empty()) continue;
           for (int64_t row = 0; row < op.rows; ++row)
             ops_.add(y + row * stride, linears[i]->bias.data() + from * kRows, (to - from) * kRows);
@@ -176,7 +192,7 @@ void StepRunner::multiply_add(const StepOp& op) {
       [&](int64_t begin, int64_t end) {
         for (int64_t from = begin; from < end; from += most) {
           const int64_t to = std::min(from + most, end), width = (to - from) * kRows;
-          multiply_panels(slice(w, from, to), op, mine_.products, width);
+          multiply_panels(slice(w, from, to), input_of(op), mine_.products, width);
           for (int64_t row = 0; row < op.rows; ++row)
             ops_.add(op.out[0] + row * stride + from * kRows, mine_.products + row * width, width);
         }
@@ -196,34 +212,58 @@ void StepRunner::gate_up(const StepOp& op) {
           const int64_t to = std::min(from + most, end), width = (to - from) * kRows;
           float* gates = mine_.products;
           float* ups = mine_.products + op.rows * width;
-          multiply_panels(slice(gate, from, to), op, gates, width);
-          multiply_panels(slice(up, from, to), op, ups, width);
+          multiply_panels(slice(gate, from, to), input_of(op), gates, width);
+          multiply_panels(slice(up, from, to), input_of(op), ups, width);
           lap(StepPart::gate_up);
           for (int64_t row = 0; row < op.rows; ++row)
-            ops_.silu_mul(gates + row * width, ups + row * width, width,
-                          op.out[0] + row * stride + from * kRows);
+            activate(op, gates + row * width, ups + row * width, width,
+                     op.out[0] + row * stride + from * kRows);
           lap(StepPart::activation);
         }
       },
       sharing_of(op));
 }
 
-void StepRunner::rope(float* x, int heads, int64_t row) const {
+void StepRunner::activate(const StepOp& op, const float* gates, const float* ups, int64_t n,
+                          float* out) {
+  (op.gelu ? ops_.gelu_mul : ops_.silu_mul)(gates, ups, n, out);
+}
+
+void StepRunner::add_normed(const StepOp& op) {
+  const auto [first, last] = team_.range(op.rows);
+  for (int64_t row = first; row < last; ++row) {
+    float* x = const_cast<float*>(op.in) + row * op.cols;
+    ops_.rms_norm(x, op.weight, run_.config.rms_eps, op.cols, x);
+    ops_.add(buffers_.residual + row * op.cols, x, op.cols);
+  }
+}
+
+// Heads of q or k are normed, if the family does, and rotated.
+void StepRunner::prepare_heads(float* x, int heads, const std::vector<float>& norm, int layer,
+                               int64_t row) const {
   const ModelConfig& c = run_.config;
-  const int pairs = c.rope.dims / 2;
-  ops_.rope(x, heads, c.head_dim, pairs, c.architecture->rope_interleaved,
-            buffers_.cosines + row * pairs, buffers_.sines + row * pairs);
+  if (!norm.empty())
+    for (int head = 0; head < heads; ++head)
+      ops_.rms_norm(x + head * c.head_dim, norm.data(), c.rms_eps, c.head_dim,
+                    x + head * c.head_dim);
+  const int64_t pairs = run_.ropes[0].pairs();
+  const int64_t kind = std::ssize(run_.ropes) > 1 && c.window(layer) > 0 ? 1 : 0;
+  const int64_t at = (row * std::ssize(run_.ropes) + kind) * pairs;
+  ops_.rope(x, heads, c.head_dim, static_cast<int>(pairs), c.architecture->rope_interleaved,
+            buffers_.cosines + at, buffers_.sines + at);
 }
 
 void StepRunner::place(const StepOp& op) {
   const ModelConfig& c = run_.config;
+  const LayerWeights& w = run_.weights.layers[static_cast<size_t>(op.layer)];
   const kernels::KvLayer kv = run_.kv.layer(op.layer);
   const auto [first, last] = team_.range(op.rows);
   for (int64_t row = first; row < last; ++row) {
     float* k = buffers_.k + row * c.num_kv_heads * c.head_dim;
     const float* v = buffers_.v + row * c.num_kv_heads * c.head_dim;
-    rope(buffers_.q + row * c.num_heads * c.head_dim, c.num_heads, row);
-    rope(k, c.num_kv_heads, row);
+    prepare_heads(buffers_.q + row * c.num_heads * c.head_dim, c.num_heads, w.q_norm, op.layer,
+                  row);
+    prepare_heads(k, c.num_kv_heads, w.k_norm, op.layer, row);
     const RowPlace place = run_.inputs.places()[static_cast<size_t>(row)];
     for (int head = 0; head < c.num_kv_heads; ++head)
       ops_.store_kv(kv, place.block, head, place.position % kv.block_size, k + head * c.head_dim,
@@ -232,17 +272,15 @@ void StepRunner::place(const StepOp& op) {
 }
 
 void StepRunner::attend(const StepOp& op, bool places) {
-  const kernels::KvLayer kv = run_.kv.layer(op.layer);
-  const std::vector<int>& windows = run_.config.windows;
-  const int window = windows.empty() ? 0 : windows[static_cast<size_t>(op.layer)];
+  const LayerView at = {op.layer, run_.kv.layer(op.layer), run_.config.window(op.layer)};
   if (run_.inputs.num_shared_units() > 0) {
     if (places) place(op);  // once, not for each part
     places = false;
     barrier_after(StepPart::rope_kv);
-    attend_shared(kv, window);
+    attend_shared(at);
     barrier_after(StepPart::attention);
   }
-  const auto attend_to = [&](int64_t i) { attend_unit(i, kv, window, places); };
+  const auto attend_to = [&](int64_t i) { attend_unit(i, at, places); };
   if (!run_.inputs.is_split()) return team_.each(run_.inputs.num_units(), attend_to);
   // A thread takes parts in a row, since each fetches the keys of the next.
   team_.share(
@@ -253,11 +291,11 @@ void StepRunner::attend(const StepOp& op, bool places) {
       Team::Sharing::ranges);
 }
 
-void StepRunner::attend_unit(int64_t index, const kernels::KvLayer& kv, int window, bool places) {
+void StepRunner::attend_unit(int64_t index, const LayerView& at, bool places) {
   const auto item_of = [&](const StepInputs::Unit& unit) {
     kernels::AttentionItem item = unit.work->item;
-    item.kv = &kv;
-    item.window = window;
+    item.kv = &at.kv;
+    item.window = at.window;
     item.part = unit.part;
     return item;
   };
@@ -271,22 +309,20 @@ void StepRunner::attend_unit(int64_t index, const kernels::KvLayer& kv, int wind
   }
   const bool whole = unit.part == kernels::kAllParts;
   // The part that holds the row's own position stores it; no other reads there.
-  if (places) place_heads(*unit.work, item, whole || unit.part + 1 == unit.work->parts);
+  if (places) place_heads(*unit.work, at, item, whole || unit.part + 1 == unit.work->parts);
   ops_.attention(item);
   if (!whole && run_.inputs.was_last_part(*unit.work)) ops_.merge_attention(item);
 }
 
-void StepRunner::attend_shared(const kernels::KvLayer& kv, int window) {
+void StepRunner::attend_shared(const LayerView& at) {
   // Neighbours read the same blocks: a thread finds them in its cache.
   team_.share(run_.inputs.num_shared_units(), [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i)
-      attend_shared_unit(run_.inputs.shared_unit(i), kv, window);
+    for (int64_t i = begin; i < end; ++i) attend_shared_unit(run_.inputs.shared_unit(i), at);
   });
 }
 
 // The tokens' heads are copied side by side.
-void StepRunner::attend_shared_unit(const StepInputs::SharedUnit& unit, const kernels::KvLayer& kv,
-                                    int window) {
+void StepRunner::attend_shared_unit(const StepInputs::SharedUnit& unit, const LayerView& at) {
   std::array<kernels::SharedToken, kernels::kMaxAttentionRows> tokens;
   kernels::AttentionItem item{};
   for (int i = 0; i < unit.num_tokens; ++i) {
@@ -294,31 +330,33 @@ void StepRunner::attend_shared_unit(const StepInputs::SharedUnit& unit, const ke
     item = of.work->item;  // in the end that of the longest context
     tokens[static_cast<size_t>(i)] = {item.first_position + of.token,
                                       run_.inputs.partial_of(unit, of)};
-    const int64_t floats = int64_t{item.group} * kv.head_dim;
+    const int64_t floats = int64_t{item.group} * at.kv.head_dim;
     std::copy_n(item.q + of.token * item.q_stride, floats, mine_.heads + i * floats);
   }
-  item.kv = &kv;
-  item.window = window;
+  item.kv = &at.kv;
+  item.window = at.window;
   item.tokens = unit.num_tokens;
   item.q = mine_.heads;
-  item.q_stride = int64_t{item.group} * kv.head_dim;
+  item.q_stride = int64_t{item.group} * at.kv.head_dim;
   item.part = unit.part;
   item.shared = tokens.data();
   ops_.attention(item);
 }
 
-// Rotated copies: other threads may read the same heads.
-void StepRunner::place_heads(const AttentionWork& work, kernels::AttentionItem& item, bool stores) {
+// Prepared copies: other threads may read the same heads.
+void StepRunner::place_heads(const AttentionWork& work, const LayerView& at,
+                             kernels::AttentionItem& item, bool stores) {
   const int head_dim = run_.config.head_dim;
+  const LayerWeights& w = run_.weights.layers[static_cast<size_t>(at.layer)];
   float* q = mine_.heads;
   std::memcpy(q, item.q, static_cast<size_t>(item.group * head_dim) * sizeof(float));
-  rope(q, item.group, work.row);
+  prepare_heads(q, item.group, w.q_norm, at.layer, work.row);
   item.q = q;
   if (!stores) return;
   float* k = mine_.heads + kernels::kMaxAttentionRows * kernels::kMaxHeadDim;
   const int64_t offset = (int64_t{work.row} * run_.config.num_kv_heads + item.kv_head) * head_dim;
   std::memcpy(k, buffers_.k + offset, static_cast<size_t>(head_dim) * sizeof(float));
-  rope(k, 1, work.row);
+  prepare_heads(k, 1, w.k_norm, at.layer, work.row);
   const RowPlace place = run_.inputs.places()[static_cast<size_t>(work.row)];
   ops_.store_kv(*item.kv, place.block, item.kv_head, place.position % item.kv->block_size, k,
                 buffers_.v + offset);
@@ -359,7 +397,7 @@ void StepRunner::head(std::span<const int> rows, float* out) {
   team_.share(
       w.panels(),
       [&](int64_t begin, int64_t end) {
-        multiply_panels(slice(w, begin, end), op, out + begin * kRows, w.panels() * kRows);
+        multiply_panels(slice(w, begin, end), input_of(op), out + begin * kRows, w.panels() * kRows);
       },
       sharing_of(op));
   lap(StepPart::head);

@@ -22,7 +22,7 @@ struct StepRun {
   const ModelWeights& weights;
   const kernels::Ops& ops;
   bool rounds;                         // quantised weights are multiplied by rounded activations
-  std::span<const float> frequencies;  // of the rotary pairs
+  std::span<const RopeTable> ropes;  // of layers that see all, then of those with a window
   StepBuffers& buffers;
   StepInputs& inputs;
   KvStorage& kv;
@@ -56,13 +56,35 @@ class StepRunner {
   void multiply(const StepOp& op);
   void multiply_add(const StepOp& op);
   void gate_up(const StepOp& op);
+  void activate(const StepOp& op, const float* gates, const float* ups, int64_t n, float* out);
+  void add_normed(const StepOp& op);
   void place(const StepOp& op);
+
+  // A layer, as its attention sees it.
+  struct LayerView {
+    int layer;
+    kernels::KvLayer kv;
+    int window;
+  };
   void attend(const StepOp& op, bool places);
-  void attend_unit(int64_t index, const kernels::KvLayer& kv, int window, bool places);
-  void attend_shared(const kernels::KvLayer& kv, int window);
-  void attend_shared_unit(const StepInputs::SharedUnit& unit, const kernels::KvLayer& kv,
-                          int window);
-  void place_heads(const AttentionWork& work, kernels::AttentionItem& item, bool stores);
+  void attend_unit(int64_t index, const LayerView& at, bool places);
+  void attend_shared(const LayerView& at);
+  void attend_shared_unit(const StepInputs::SharedUnit& unit, const LayerView& at);
+  void place_heads(const AttentionWork& work, const LayerView& at, kernels::AttentionItem& item,
+                   bool stores);
+
+  // Experts: step_runner_experts.cc
+  void route(const StepOp& op);
+  void choose(int64_t row);
+  void group(int rows);
+  void gather(const StepOp& op);
+  void expert_gate_up(const StepOp& op);
+  void expert_round(const StepOp& op);
+  void expert_down(const StepOp& op);
+  void combine(const StepOp& op);
+  // Shares the panels of all active experts out: body(expert, first panel, last).
+  template <class Body>
+  void for_my_expert_panels(int64_t panels_of_each, const Body& body);
   void keep();
   bool stopped_at_layer_end();
 
@@ -70,8 +92,18 @@ class StepRunner {
   template <class Body>
   void for_my_rows(int64_t rows, bool few, const Body& body);
   const RowBuffers& row_buffers(bool few) const { return few ? mine_.few : buffers_.many; }
-  void multiply_panels(const kernels::PanelMatrix& w, const StepOp& op, float* y, int64_t y_stride);
-  void rope(float* x, int heads, int64_t row) const;
+  // Rows to be multiplied, as floats and, for quantised weights, rounded.
+  struct Input {
+    const float* floats;
+    kernels::A8 rounded;  // with its cols
+    int64_t cols;
+    int64_t rows;
+  };
+  Input input_of(const StepOp& op) const;
+  Input expert_input(int expert, const float* rows, int64_t cols) const;
+  void multiply_panels(const kernels::PanelMatrix& w, const Input& in, float* y, int64_t y_stride);
+  void prepare_heads(float* x, int heads, const std::vector<float>& norm, int layer,
+                     int64_t row) const;
   void barrier_after(StepPart part) {
     lap(part);
     team_.barrier();

@@ -30,6 +30,15 @@ void add_cost(StepCost& cost, const kernels::PanelMatrix& w) {
   cost.macs += w.rows * w.cols;
 }
 
+// What one token causes: of the experts' weights it needs those of the few that it uses.
+void add_expert_cost(StepCost& cost, const ExpertWeights& w, const ExpertConfig& experts) {
+  if (experts.count == 0) return;
+  StepCost all;
+  for (const Linear* linear : {&w.gate, &w.up, &w.down}) add_cost(all, linear->weight.view());
+  cost.bytes += all.bytes / experts.count * experts.used;
+  cost.macs += all.macs / experts.count * experts.used;
+}
+
 bool all_single_tokens(const ForwardBatch& batch) {
   return batch.sequences.size() == batch.tokens.size();
 }
@@ -62,11 +71,14 @@ Result<void> Transformer::allocate(const TransformerOptions& options) {
              .max_logits_rows = max_logits_rows(c.vocab_size, options.max_num_batched_tokens),
              .num_blocks = options.num_blocks,
              .block_size = options.block_size};
-  frequencies_ = rope_frequencies(c.rope);
+  ropes_.emplace_back(c.rope, c.context_length);
+  if (c.local_rope) ropes_.emplace_back(*c.local_rope, c.context_length);
   head_rows_.reserve(static_cast<size_t>(limits_.max_logits_rows));
-  for (const LayerWeights& w : weights_.layers)
+  for (const LayerWeights& w : weights_.layers) {
     for (const Linear* linear : {&w.q, &w.k, &w.v, &w.o, &w.gate, &w.up, &w.down})
       add_cost(layers_cost_, linear->weight.view());
+    add_expert_cost(layers_cost_, w.experts, c.experts);
+  }
   OCTAVO_TRY(buffers_,
              StepBuffers::allocate(buffer_shape(c, options.max_num_batched_tokens, pool_.size())));
   OCTAVO_TRY(inputs_, StepInputs::create(c, options.block_size, options.max_num_batched_tokens,
@@ -79,7 +91,7 @@ StepRun Transformer::prepare_run() {
           .weights = weights_,
           .ops = ops_,
           .rounds = rounds_,
-          .frequencies = frequencies_,
+          .ropes = ropes_,
           .buffers = buffers_,
           .inputs = inputs_,
           .kv = kv_,

@@ -87,7 +87,7 @@ class Transformer : public Model {
   bool all_threads_;
   KvStorage kv_;
   ModelLimits limits_;
-  std::vector<float> frequencies_;  // of the rotary pairs
+  std::vector<RopeTable> ropes_;    // of layers that see all, then of those with a window
   StepCost layers_cost_;            // of one token through all layers, without attention
   StepBuffers buffers_;
   StepInputs inputs_;

@@ -1,13 +1,18 @@
 #include "model/weights.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <array>
+#include <numeric>
+#include <span>
 #include <string>
 #include <unordered_set>
 #include <utility>
 
 #include "formats/quote.h"
 #include "model/memory_estimate.h"
+#include "model/rope_config.h"
 #include "tensor/dequant.h"
 
 namespace octavo {
@@ -23,8 +28,11 @@ class WeightLoader {
                const PackFile* pack, std::stop_token stop)
       : file_(file), pool_(pool), progress_(progress), pack_(pack), stop_(std::move(stop)) {}
 
-  Result<kernels::PackedMatrix> matrix(const std::string& name, int64_t rows, int64_t cols) {
-    OCTAVO_TRY(const TensorView* tensor, find(name, 2, cols, rows));
+  // slices: matrices one below the other, as a third dimension.
+  Result<kernels::PackedMatrix> matrix(const std::string& name, int64_t rows, int64_t cols,
+                                       int64_t slices = 1) {
+    OCTAVO_TRY(const TensorView* tensor, find(name, 2, cols, rows, slices));
+    rows *= slices;
     const auto number = static_cast<uint32_t>(tensor - file_.tensors().data());
     const auto kept = pack_ ? pack_->find(number) : std::nullopt;
     OCTAVO_TRY(
@@ -39,7 +47,7 @@ class WeightLoader {
   AlignedBuffer take_memory() { return std::move(memory_); }
 
   Result<std::vector<float>> vector(const std::string& name, int64_t size) {
-    OCTAVO_TRY(const TensorView* tensor, find(name, 1, size, 1));
+    OCTAVO_TRY(const TensorView* tensor, find(name, 1, size, 1, 1));
     std::vector<float> values(static_cast<size_t>(size));
     dequantize_row(tensor->type, tensor->data.data(), values.data(), size);
     done(*tensor);
@@ -56,10 +64,28 @@ class WeightLoader {
     return out;
   }
 
+  // Matrices that lie one after the other in one, each of whole panels.
+  Result<std::vector<Linear>> fused(const std::string& name, std::span<const int64_t> rows,
+                                    int64_t cols) {
+    const int64_t total = std::accumulate(rows.begin(), rows.end(), int64_t{0});
+    OCTAVO_TRY(const kernels::PackedMatrix whole, matrix(name + ".weight", total, cols));
+    const kernels::PanelMatrix w = whole.view();
+    const auto* panels = reinterpret_cast<const std::byte*>(w.data);
+    std::vector<Linear> parts;
+    for (const int64_t part_rows : rows) {
+      const size_t bytes = static_cast<size_t>(part_rows / kernels::kPanelRows) * w.panel_bytes;
+      Linear& part = parts.emplace_back();
+      OCTAVO_TRY(part.weight,
+                 kernels::PackedMatrix::over(w.type, part_rows, cols, {panels, bytes}));
+      panels += bytes;
+    }
+    return parts;
+  }
+
   // Every tensor must have had its use: one more may mean another model than the description says.
   Result<void> check_all_used() const {
     for (const TensorView& tensor : file_.tensors())
-      if (!used_.contains(tensor.name) && tensor.name != "rope_freqs.weight")
+      if (!used_.contains(tensor.name) && !is_rope_divisors(tensor.name))
         return fail(
             ErrorCode::unsupported,
             fmt::format("{}: tensor {} is not part of this architecture as this program knows it",
@@ -89,20 +115,19 @@ class WeightLoader {
     return packed;
   }
 
-  Result<const TensorView*> find(const std::string& name, int rank, int64_t cols, int64_t rows) {
+  Result<const TensorView*> find(const std::string& name, int rank, int64_t cols, int64_t rows,
+                                 int64_t slices) {
     if (stop_.stop_requested())
       return fail(ErrorCode::cancelled, fmt::format("{}: loading was stopped", file_.file()));
     const TensorView* tensor = file_.find_tensor(name);
     if (!tensor)
       return fail(ErrorCode::corrupt_file,
                   fmt::format("{}: tensor '{}' is missing", file_.file(), name));
-    const bool shape_ok = tensor->cols() == cols && tensor->shape[1] == rows &&
-                          tensor->shape[2] * tensor->shape[3] == 1;
-    if (!shape_ok)
+    const std::array<int64_t, 4> expected = {cols, rows, slices, 1};
+    if (tensor->shape != expected)
       return fail(ErrorCode::corrupt_file,
-                  fmt::format("{}: tensor '{}' has shape [{}, {}, {}, {}]; [{}, {}] is expected",
-                              file_.file(), name, tensor->shape[0], tensor->shape[1],
-                              tensor->shape[2], tensor->shape[3], cols, rows));
+                  fmt::format("{}: tensor '{}' has shape [{}]; [{}] is expected", file_.file(),
+                              name, fmt::join(tensor->shape, ", "), fmt::join(expected, ", ")));
     if (rank == 1 && info(tensor->type).quantized)
       return fail(ErrorCode::unsupported,
                   fmt::format("{}: vector '{}' is quantised", file_.file(), name));
@@ -128,27 +153,99 @@ class WeightLoader {
   uint64_t bytes_ = 0;
 };
 
-Result<LayerWeights> load_layer(WeightLoader& loader, const ModelConfig& c, int index) {
-  const auto name = [index](std::string_view part) {
-    return fmt::format("blk.{}.{}", index, part);
-  };
-  const int64_t q_dim = int64_t{c.num_heads} * c.head_dim;
-  const int64_t kv_dim = int64_t{c.num_kv_heads} * c.head_dim;
-  const bool bias = c.architecture->qkv_bias;
-  LayerWeights layer;
-  OCTAVO_TRY(layer.attention_norm, loader.vector(name("attn_norm.weight"), c.hidden_size));
-  OCTAVO_TRY(layer.q, loader.linear(name("attn_q"), q_dim, c.hidden_size, bias));
-  OCTAVO_TRY(layer.k, loader.linear(name("attn_k"), kv_dim, c.hidden_size, bias));
-  OCTAVO_TRY(layer.v, loader.linear(name("attn_v"), kv_dim, c.hidden_size, bias));
-  OCTAVO_TRY(layer.o, loader.linear(name("attn_output"), c.hidden_size, q_dim, false));
-  OCTAVO_TRY(layer.ffn_norm, loader.vector(name("ffn_norm.weight"), c.hidden_size));
-  OCTAVO_TRY(layer.gate,
-             loader.linear(name("ffn_gate"), c.intermediate_size, c.hidden_size, false));
-  OCTAVO_TRY(layer.up, loader.linear(name("ffn_up"), c.intermediate_size, c.hidden_size, false));
-  OCTAVO_TRY(layer.down,
-             loader.linear(name("ffn_down"), c.hidden_size, c.intermediate_size, false));
-  return layer;
-}
+// The tensors of one layer, by the names that GGUF gives them in all families.
+class LayerLoader {
+ public:
+  LayerLoader(WeightLoader& loader, const ModelConfig& config, int index)
+      : loader_(loader), c_(config), arch_(*config.architecture), index_(index) {}
+
+  Result<LayerWeights> load() {
+    OCTAVO_CHECK_OK(load_attention());
+    OCTAVO_CHECK_OK(load_ffn());
+    return std::move(layer_);
+  }
+
+ private:
+  std::string name(std::string_view part) const { return fmt::format("blk.{}.{}", index_, part); }
+  int64_t q_dim() const { return int64_t{c_.num_heads} * c_.head_dim; }
+  int64_t kv_dim() const { return int64_t{c_.num_kv_heads} * c_.head_dim; }
+
+  Result<void> vector(std::vector<float>& out, std::string_view part, int64_t size) {
+    OCTAVO_TRY(out, loader_.vector(name(part), size));
+    return {};
+  }
+  Result<void> linear(Linear& out, std::string_view part, int64_t rows, int64_t cols,
+                      bool bias = false) {
+    OCTAVO_TRY(out, loader_.linear(name(part), rows, cols, bias));
+    return {};
+  }
+  Result<void> experts(Linear& out, std::string_view part, int64_t rows, int64_t cols) {
+    OCTAVO_TRY(out.weight, loader_.matrix(name(part), rows, cols, c_.experts.count));
+    return {};
+  }
+
+  Result<void> load_attention() {
+    OCTAVO_CHECK_OK(vector(layer_.attention_norm, "attn_norm.weight", c_.hidden_size));
+    OCTAVO_CHECK_OK(arch_.fused ? load_fused_qkv() : load_qkv());
+    if (arch_.qk_norm) {
+      OCTAVO_CHECK_OK(vector(layer_.q_norm, "attn_q_norm.weight", c_.head_dim));
+      OCTAVO_CHECK_OK(vector(layer_.k_norm, "attn_k_norm.weight", c_.head_dim));
+    }
+    OCTAVO_CHECK_OK(linear(layer_.o, "attn_output", c_.hidden_size, q_dim()));
+    if (!arch_.post_norms) return {};
+    return vector(layer_.post_attention_norm, "post_attention_norm.weight", c_.hidden_size);
+  }
+
+  Result<void> load_qkv() {
+    OCTAVO_CHECK_OK(linear(layer_.q, "attn_q", q_dim(), c_.hidden_size, arch_.qkv_bias));
+    OCTAVO_CHECK_OK(linear(layer_.k, "attn_k", kv_dim(), c_.hidden_size, arch_.qkv_bias));
+    return linear(layer_.v, "attn_v", kv_dim(), c_.hidden_size, arch_.qkv_bias);
+  }
+  Result<void> load_fused_qkv() {
+    OCTAVO_TRY(auto parts, loader_.fused(name("attn_qkv"),
+                                         std::array{q_dim(), kv_dim(), kv_dim()}, c_.hidden_size));
+    layer_.q = std::move(parts[0]);
+    layer_.k = std::move(parts[1]);
+    layer_.v = std::move(parts[2]);
+    return {};
+  }
+
+  Result<void> load_ffn() {
+    OCTAVO_CHECK_OK(vector(layer_.ffn_norm, "ffn_norm.weight", c_.hidden_size));
+    OCTAVO_CHECK_OK(c_.experts.count > 0 ? load_experts() : load_dense_ffn());
+    if (!arch_.post_norms) return {};
+    return vector(layer_.post_ffn_norm, "post_ffw_norm.weight", c_.hidden_size);
+  }
+
+  Result<void> load_dense_ffn() {
+    const int64_t size = c_.intermediate_size;
+    OCTAVO_CHECK_OK(linear(layer_.down, "ffn_down", c_.hidden_size, size));
+    if (arch_.fused) {
+      OCTAVO_TRY(auto parts,
+                 loader_.fused(name("ffn_up"), std::array{size, size}, c_.hidden_size));
+      layer_.gate = std::move(parts[0]);
+      layer_.up = std::move(parts[1]);
+      return {};
+    }
+    OCTAVO_CHECK_OK(linear(layer_.gate, "ffn_gate", size, c_.hidden_size));
+    return linear(layer_.up, "ffn_up", size, c_.hidden_size);
+  }
+
+  Result<void> load_experts() {
+    ExpertWeights& w = layer_.experts;
+    const int64_t size = c_.intermediate_size;
+    OCTAVO_CHECK_OK(linear(w.router, "ffn_gate_inp", c_.experts.count, c_.hidden_size));
+    OCTAVO_CHECK_OK(experts(w.gate, "ffn_gate_exps.weight", size, c_.hidden_size));
+    OCTAVO_CHECK_OK(experts(w.up, "ffn_up_exps.weight", size, c_.hidden_size));
+    return experts(w.down, "ffn_down_exps.weight", c_.hidden_size, size);
+  }
+
+  WeightLoader& loader_;
+  const ModelConfig& c_;
+  const Architecture& arch_;
+  int index_;
+  LayerWeights layer_;
+};
 
 }  // namespace
 
@@ -164,7 +261,7 @@ Result<ModelWeights> load_weights(const GgufFile& file, const ModelConfig& confi
   }
   OCTAVO_TRY(weights.final_norm, loader.vector("output_norm.weight", config.hidden_size));
   for (int i = 0; i < config.num_layers; ++i) {
-    OCTAVO_TRY(LayerWeights layer, load_layer(loader, config, i));
+    OCTAVO_TRY(LayerWeights layer, LayerLoader(loader, config, i).load());
     weights.layers.push_back(std::move(layer));
   }
   OCTAVO_CHECK_OK(loader.check_all_used());

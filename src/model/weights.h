@@ -20,11 +20,23 @@ struct Linear {  // y = W x + b
   std::vector<float> bias;  // empty: none; else padded to whole panels
 };
 
+// Matrices of all experts, one below the other: rows of expert e begin at e * (rows of each).
+struct ExpertWeights {
+  Linear router;
+  Linear gate, up, down;
+};
+
+// What a family has not is empty. Parts of a fused matrix are matrices like others: they lie one
+// after the other in it.
 struct LayerWeights {
   std::vector<float> attention_norm;
   Linear q, k, v, o;
+  std::vector<float> q_norm, k_norm;  // of a head
+  std::vector<float> post_attention_norm;
   std::vector<float> ffn_norm;
   Linear gate, up, down;
+  ExpertWeights experts;  // instead of the three
+  std::vector<float> post_ffn_norm;
 };
 
 struct ModelWeights {

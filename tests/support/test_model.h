@@ -25,7 +25,7 @@ struct TestModelOptions {
   int chunk = 512;             // tokens per forward
   int contexts = 1;            // blocks for so many sequences
   int context_length = 0;      // 0: the model's own
-  std::vector<int> windows{};  // put on the model's layers
+  std::vector<int> windows{};  // put on the layers in place of the model's own
   bool reuse_steps = true;
   bool shared_prefix_attention = true;
   bool kv_cache = true;  // false: every chunk is computed together with everything before it
@@ -39,7 +39,7 @@ class TestModel {
     EXPECT_TRUE(file) << (file ? "" : file.error().message);
     auto config = read_model_config(*file);
     EXPECT_TRUE(config) << (config ? "" : config.error().message);
-    config->windows = options.windows;
+    if (!options.windows.empty()) config->windows = options.windows;
     if (options.context_length > 0) config->context_length = options.context_length;
     auto weights = load_weights(*file, *config, *pool_, {});
     EXPECT_TRUE(weights) << (weights ? "" : weights.error().message);

@@ -154,6 +154,14 @@ void silu_mul(const float* gate, const float* up, int64_t n, float* y) {
   for (int64_t i = 0; i < n; ++i) y[i] = gate[i] / (1.0f + std::exp(-gate[i])) * up[i];
 }
 
+void gelu_mul(const float* gate, const float* up, int64_t n, float* y) {
+  for (int64_t i = 0; i < n; ++i) {
+    const double x = double{gate[i]};
+    const double gelu = x / 2 * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
+    y[i] = static_cast<float>(gelu) * up[i];
+  }
+}
+
 void add(float* x, const float* y, int64_t n) {
   for (int64_t i = 0; i < n; ++i) x[i] += y[i];
 }
@@ -343,6 +351,7 @@ const Ops kOps_ref = {
     .quantize_a8 = quantize_a8,
     .rms_norm = rms_norm,
     .silu_mul = silu_mul,
+    .gelu_mul = gelu_mul,
     .add = add,
     .rope = rope,
     .store_kv = store_kv,

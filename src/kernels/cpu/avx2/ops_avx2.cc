@@ -40,6 +40,7 @@ const Ops kOps_avx2 = {
     .quantize_a8 = quantize_a8,
     .rms_norm = rms_norm,
     .silu_mul = silu_mul,
+    .gelu_mul = gelu_mul,
     .add = add,
     .rope = rope,
     .store_kv = store_kv,

@@ -47,6 +47,16 @@ void silu_mul(const float* gate, const float* up, int64_t n, float* y) {
   }
 }
 
+// (1 + tanh u) / 2 = 1 / (1 + e^(-2u)), u = sqrt(2 / pi) * (x + 0.044715 x^3).
+void gelu_mul(const float* gate, const float* up, int64_t n, float* y) {
+  for (int64_t i = 0; i < n; i += 16) {
+    const Vf x = vload(gate + i);
+    const Vf cubic = vfma(vmul(x, x), vset(0.044715f), vset(1.0f));
+    const Vf exponent = vmul(vmul(x, cubic), vset(-1.5957691216057308f));
+    vstore(y + i, vmul(vdiv(x, vadd(vset(1.0f), vexp(exponent))), vload(up + i)));
+  }
+}
+
 void add(float* x, const float* y, int64_t n) {
   for (int64_t i = 0; i < n; i += 16) vstore(x + i, vadd(vload(x + i), vload(y + i)));
 }
