@@ -3,20 +3,27 @@
 namespace octavo {
 namespace {
 
-void add_matrix(Work& work, const kernels::PackedMatrix& matrix, const Transformer& model) {
+// part: of the matrix, that a token needs.
+void add_matrix(Work& work, const kernels::PackedMatrix& matrix, const Transformer& model,
+                double part = 1) {
   const kernels::PanelMatrix w = matrix.view();
-  const double macs = static_cast<double>(w.rows) * static_cast<double>(w.cols);
-  work.read_bytes += static_cast<double>(w.panels()) * static_cast<double>(w.panel_bytes);
+  const double macs = part * static_cast<double>(w.rows) * static_cast<double>(w.cols);
+  work.read_bytes += part * static_cast<double>(w.panels()) * static_cast<double>(w.panel_bytes);
   (model.rounds_activations(w) ? work.int8_macs : work.fp32_macs) += macs;
 }
 
 }  // namespace
 
 WorkModel::WorkModel(const ModelConfig& config, const Transformer& model) {
-  for (const LayerWeights& layer : model.weights().layers)
-    for (const Linear* linear :
-         {&layer.q, &layer.k, &layer.v, &layer.o, &layer.gate, &layer.up, &layer.down})
+  const ExpertConfig& e = config.experts;
+  const double used = e.count > 0 ? static_cast<double>(e.used) / e.count : 0;
+  for (const LayerWeights& layer : model.weights().layers) {
+    for (const Linear* linear : {&layer.q, &layer.k, &layer.v, &layer.o, &layer.gate, &layer.up,
+                                 &layer.down, &layer.experts.router})
       add_matrix(layers_, linear->weight, model);
+    for (const Linear* linear : {&layer.experts.gate, &layer.experts.up, &layer.experts.down})
+      add_matrix(layers_, linear->weight, model, used);
+  }
   add_matrix(head_, model.weights().output_head(), model);
   attention_macs_ = 2.0 * config.num_layers * config.num_heads * config.head_dim;
   const KvLayout& kv = model.kv_layout();

@@ -38,7 +38,7 @@ class WorkModel {
   Work prefill(int tokens, double context) const;
 
  private:
-  Work layers_, head_;         // of one token, attention not included
+  Work layers_, head_;         // of one token, attention not included; experts as for one alone
   double attention_macs_ = 0;  // of one token, per position that it sees
   double kv_bytes_per_token_ = 0;
 };

@@ -58,7 +58,6 @@ void carve_experts(Carver& c, ExpertBuffers& b, const BufferShape& s) {
   c.take(b.scores, s.tokens * logits_stride(static_cast<int>(s.experts)));
   for (int32_t** list : {&b.chosen, &b.places}) c.take(*list, choices);
   c.take(b.shares, choices);
-  c.take(b.tokens, b.max_rows);
   for (int32_t** list : {&b.first_rows, &b.counts, &b.active}) c.take(*list, s.experts);
   c.take(b.num_active, 1);
   c.take(b.rows, b.max_rows * s.hidden);

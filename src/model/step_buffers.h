@@ -40,7 +40,6 @@ struct ExpertBuffers {
   int32_t* chosen = nullptr;    // [tokens][used] expert
   float* shares = nullptr;      // [tokens][used] of its output in the token's
   int32_t* places = nullptr;    // [tokens][used] grouped row
-  int32_t* tokens = nullptr;    // [grouped rows] its token, or -1
   int32_t* first_rows = nullptr;  // [experts] of each group
   int32_t* counts = nullptr;      // [experts] rows of each group
   int32_t* active = nullptr;      // [num_active] experts that have any

@@ -65,7 +65,8 @@ void StepRunner::choose(int64_t row) {
   share_out(scores, b.chosen + row * experts.used, experts.used, b.shares + row * experts.used);
 }
 
-// By one thread: it counts, gives each expert its rows, and fills them in the order of the tokens.
+// By one thread: it counts, gives each expert its rows, and fills them in the order of the
+// tokens.
 void StepRunner::group(int rows) {
   if (team_.index() != 0) return;
   const ExpertConfig& experts = run_.config.experts;
@@ -78,16 +79,12 @@ void StepRunner::group(int rows) {
   for (int e = 0; e < experts.count; ++e) {
     b.first_rows[e] = next;
     if (b.counts[e] > 0) b.active[(*b.num_active)++] = e;
-    const int end = next + (b.counts[e] + kernels::kA8Tokens - 1) / kernels::kA8Tokens *
-                               kernels::kA8Tokens;
-    std::fill(b.tokens + next, b.tokens + end, -1);
-    next = end;
+    next += (b.counts[e] + kernels::kA8Tokens - 1) / kernels::kA8Tokens * kernels::kA8Tokens;
     b.counts[e] = 0;
   }
   for (int i = 0; i < choices; ++i) {
     const int e = b.chosen[i];
     b.places[i] = b.first_rows[e] + b.counts[e]++;
-    b.tokens[b.places[i]] = i / experts.used;
   }
 }
 

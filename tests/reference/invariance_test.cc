@@ -61,6 +61,10 @@ std::vector<Setting> settings(TestModelOptions base) {
   return out;
 }
 
+std::string tiny_file(const std::string& name, const std::string& type) {
+  return tiny_data(name + "/" + name + "-" + type + ".gguf");
+}
+
 // Reads all tokens of some sequences but the last `steps`, then a token of each per step.
 class DecodeBatch {
  public:
@@ -128,8 +132,13 @@ TEST(Invariance, TinyModels) {
   for (const char* name : {"llama-rope3", "qwen2"})
     for (const char* type : {"F32", "F16", "Q8_0", "Q4_0"})
       for (ComputeType dtype : {ComputeType::automatic, ComputeType::float32})
-        expect_same_bits(test_data("tiny/" + std::string(name) + "/" + name + "-" + type + ".gguf"),
-                         {.dtype = dtype}, 150);
+        expect_same_bits(tiny_file(name, type), {.dtype = dtype}, 150);
+}
+
+// Windows, norms of heads and of what is added, fused matrices, experts.
+TEST(Invariance, TinyModelsOfOtherFamilies) {
+  for (const char* name : {"mistral", "phi3", "gemma3", "qwen3moe"})
+    for (const char* type : {"F32", "Q4_0"}) expect_same_bits(tiny_file(name, type), {}, 100);
 }
 
 TEST(Invariance, Bf16Weights) {

@@ -65,6 +65,15 @@ class TestModel {
   std::vector<std::vector<float>> logits(std::span<const TokenId> tokens,
                                          const std::vector<int>& positions) {
     std::vector<std::vector<float>> out;
+    each_logits(tokens, positions,
+                [&](int, std::span<const float> row) { out.emplace_back(row.begin(), row.end()); });
+    return out;
+  }
+
+  // The same, one after the other: body(position, row).
+  template <class Body>
+  void each_logits(std::span<const TokenId> tokens, const std::vector<int>& positions,
+                   const Body& body) {
     const auto total = static_cast<int>(tokens.size());
     for (int first = 0; first < total; first += options_.chunk) {
       const int end = std::min(first + options_.chunk, total);
@@ -77,25 +86,24 @@ class TestModel {
           {.tokens = tokens.subspan(static_cast<size_t>(begin), static_cast<size_t>(end - begin)),
            .sequences = {&sequence, 1},
            .logits_rows = rows});
-      append_rows(rows, out);
+      each_row(rows, [&](int row, std::span<const float> logits) { body(begin + row, logits); });
     }
-    return out;
   }
 
   Transformer& transformer() { return *model_; }
 
  private:
-  void append_rows(const std::vector<int>& rows, std::vector<std::vector<float>>& out) {
+  template <class Body>
+  void each_row(const std::vector<int>& rows, const Body& body) {
     const ModelLimits& limits = model_->limits();
     const auto stride = static_cast<size_t>(limits.logits_stride);
     std::vector<float> buffer(stride * static_cast<size_t>(limits.max_logits_rows));
     for (size_t i = 0; i < rows.size(); i += static_cast<size_t>(limits.max_logits_rows)) {
       const size_t count = std::min(rows.size() - i, static_cast<size_t>(limits.max_logits_rows));
       model_->logits(std::span(rows).subspan(i, count), buffer.data());
-      for (size_t r = 0; r < count; ++r) {
-        const auto row = buffer.begin() + static_cast<long>(r * stride);
-        out.emplace_back(row, row + limits.vocab_size);
-      }
+      for (size_t r = 0; r < count; ++r)
+        body(rows[i + r], std::span<const float>(buffer).subspan(
+                              r * stride, static_cast<size_t>(limits.vocab_size)));
     }
   }
 
