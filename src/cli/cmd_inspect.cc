@@ -21,6 +21,7 @@ struct KvMemory {
   int64_t context_length;
   int64_t bytes_per_token;
   int64_t bytes_at_full_context;
+  int64_t bytes_within_windows;  // that layers with a window look at, of those
 };
 
 // Names come from the file and may be anything.
@@ -80,7 +81,8 @@ Result<KvMemory> kv_memory(const GgufFile& file) {
              estimate(facts.shape, kBlockSize, 1, KvType::f16, kBlockSize));
   OCTAVO_TRY(const KvEstimate full,
              estimate(facts.shape, *facts.context_length, 1, KvType::f16, kBlockSize));
-  return KvMemory{*facts.context_length, one_block.total_bytes / kBlockSize, full.total_bytes};
+  return KvMemory{*facts.context_length, one_block.total_bytes / kBlockSize, full.total_bytes,
+                  full.windowed_bytes};
 }
 
 Json memory_json(const GgufFile& file) {
@@ -90,6 +92,7 @@ Json memory_json(const GgufFile& file) {
   json["context_length"] = kv ? Json(kv->context_length) : Json(nullptr);
   json["kv_bytes_per_token"] = kv ? Json(kv->bytes_per_token) : Json(nullptr);
   json["kv_bytes_at_full_context"] = kv ? Json(kv->bytes_at_full_context) : Json(nullptr);
+  json["kv_bytes_within_windows"] = kv ? Json(kv->bytes_within_windows) : Json(nullptr);
   if (!kv) json["why_no_kv"] = kv.error().message;
   return json;
 }
@@ -144,6 +147,8 @@ std::string memory_table(const GgufFile& file) {
   rows.push_back({"  KV cache of one token, float16", human_bytes(kv->bytes_per_token)});
   rows.push_back({fmt::format("  KV cache of {} tokens, float16", kv->context_length),
                   human_bytes(kv->bytes_at_full_context)});
+  if (kv->bytes_within_windows != kv->bytes_at_full_context)
+    rows.push_back({"    of these, within the layers' windows", human_bytes(kv->bytes_within_windows)});
   return format_table(rows, "lr");
 }
 

@@ -58,6 +58,24 @@ void divide(const std::vector<float>& divisors, std::vector<float>& frequencies)
   for (size_t i = 0; i < divisors.size(); ++i) frequencies[i] /= divisors[i];
 }
 
+void scale(const RopeConfig& c, int context_length, std::vector<float>& frequencies) {
+  switch (c.scaling) {
+    case RopeScaling::none:
+    case RopeScaling::dynamic:
+      return;
+    case RopeScaling::linear:
+      for (float& f : frequencies) f /= c.factor;
+      return;
+    case RopeScaling::yarn:
+      return scale_yarn(c, frequencies);
+    case RopeScaling::llama3:
+      return c.divisors.empty() ? scale_llama3(c, frequencies) : divide(c.divisors, frequencies);
+    case RopeScaling::longrope:
+      return divide(context_length > c.original_context ? c.long_divisors : c.divisors,
+                    frequencies);
+  }
+}
+
 }  // namespace
 
 std::optional<RopeScaling> rope_scaling_from_name(std::string_view name) {
@@ -72,29 +90,13 @@ float yarn_attention_factor(float factor) {
 float longrope_attention_factor(int context_length, int original_context) {
   const double factor = static_cast<double>(context_length) / original_context;
   if (factor <= 1 || original_context < 2) return 1;
-  return static_cast<float>(std::sqrt(1 + std::log(factor) / std::log(double(original_context))));
+  return static_cast<float>(std::sqrt(1 + std::log(factor) / std::log(double{1} * original_context)));
 }
 
 RopeTable::RopeTable(const RopeConfig& config, int context_length) : config_(config) {
   for (int i = 0; i < config.dims / 2; ++i)
     frequencies_.push_back(frequency(config.base, i, config.dims));
-  switch (config.scaling) {
-    case RopeScaling::none:
-    case RopeScaling::dynamic:
-      return;
-    case RopeScaling::linear:
-      for (float& f : frequencies_) f /= config.factor;
-      return;
-    case RopeScaling::yarn:
-      return scale_yarn(config, frequencies_);
-    case RopeScaling::llama3:
-      return config.divisors.empty() ? scale_llama3(config, frequencies_)
-                                     : divide(config.divisors, frequencies_);
-    case RopeScaling::longrope:
-      return divide(
-          context_length > config.original_context ? config.long_divisors : config.divisors,
-          frequencies_);
-  }
+  scale(config, context_length, frequencies_);
 }
 
 // The base that transformers computes when the position is the last of a sequence.
