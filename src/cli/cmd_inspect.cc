@@ -67,13 +67,13 @@ std::vector<int64_t> shape_of(const TensorView& tensor) {
   return {tensor.shape.begin(), tensor.shape.begin() + tensor.rank};
 }
 
-int64_t weight_bytes(const GgufFile& file) {
+int64_t weight_bytes(const ModelSource& file) {
   int64_t bytes = 0;
-  for (const TensorView& tensor : file.tensors()) bytes += static_cast<int64_t>(tensor.data.size());
+  for (const TensorView& tensor : file.tensors()) bytes += static_cast<int64_t>(tensor.bytes());
   return bytes;
 }
 
-Result<KvMemory> kv_memory(const GgufFile& file) {
+Result<KvMemory> kv_memory(const ModelSource& file) {
   OCTAVO_TRY(const KvFacts facts, read_kv_facts(file));
   if (!facts.context_length)
     return fail(ErrorCode::corrupt_file, "the file does not say how long a context is");
@@ -85,7 +85,7 @@ Result<KvMemory> kv_memory(const GgufFile& file) {
                   full.windowed_bytes};
 }
 
-Json memory_json(const GgufFile& file) {
+Json memory_json(const ModelSource& file) {
   Json json = {{"weight_bytes", weight_bytes(file)}};
   const auto kv = kv_memory(file);
   json["kv_cache_dtype"] = kv ? Json("float16") : Json(nullptr);
@@ -97,15 +97,15 @@ Json memory_json(const GgufFile& file) {
   return json;
 }
 
-std::optional<std::string> chat_template(const GgufFile& file) {
+std::optional<std::string> chat_template(const ModelSource& file) {
   const auto text = file.find_string("tokenizer.chat_template");
   if (!text || !*text) return std::nullopt;
   return repaired(**text);
 }
 
-Json to_json(const GgufFile& file) {
+Json to_json(const ModelSource& file) {
   Json json = {{"file", repaired(file.file())},
-               {"gguf_version", file.version()},
+               {"format", file.format()},
                {"file_bytes", file.size()}};
   json["metadata"] = Json::object();
   for (const GgufEntry& entry : file.metadata())
@@ -115,14 +115,14 @@ Json to_json(const GgufFile& file) {
     json["tensors"].push_back({{"name", repaired(tensor.name)},
                                {"type", name(tensor.type)},
                                {"shape", shape_of(tensor)},
-                               {"bytes", tensor.data.size()}});
+                               {"bytes", tensor.bytes()}});
   const auto source = chat_template(file);
   json["chat_template"] = source ? Json(*source) : Json(nullptr);
   json["memory"] = memory_json(file);
   return json;
 }
 
-std::string metadata_table(const GgufFile& file) {
+std::string metadata_table(const ModelSource& file) {
   std::vector<std::vector<std::string>> rows;
   for (const GgufEntry& entry : file.metadata())
     rows.push_back({"  " + repaired(entry.key), type_text(entry),
@@ -130,16 +130,16 @@ std::string metadata_table(const GgufFile& file) {
   return format_table(rows, "lll");
 }
 
-std::string tensor_table(const GgufFile& file) {
+std::string tensor_table(const ModelSource& file) {
   std::vector<std::vector<std::string>> rows;
   for (const TensorView& tensor : file.tensors())
     rows.push_back({"  " + repaired(tensor.name), std::string(name(tensor.type)),
                     fmt::format("{}", fmt::join(shape_of(tensor), " x ")),
-                    fmt::format("{}", tensor.data.size())});
+                    fmt::format("{}", tensor.bytes())});
   return format_table(rows, "llrr");
 }
 
-std::string memory_table(const GgufFile& file) {
+std::string memory_table(const ModelSource& file) {
   std::vector<std::vector<std::string>> rows = {{"  weights", human_bytes(weight_bytes(file))}};
   const auto kv = kv_memory(file);
   if (!kv)
@@ -152,8 +152,8 @@ std::string memory_table(const GgufFile& file) {
   return format_table(rows, "lr");
 }
 
-std::string to_text(const GgufFile& file) {
-  std::string out = fmt::format("{}: GGUF version {}, {}\n", repaired(file.file()), file.version(),
+std::string to_text(const ModelSource& file) {
+  std::string out = fmt::format("{}: {}, {}\n", repaired(file.file()), file.format(),
                                 human_bytes(static_cast<int64_t>(file.size())));
   out += fmt::format("\nMetadata ({}):\n{}", file.metadata().size(), metadata_table(file));
   out += fmt::format("\nTensors ({}): name, type, shape (columns first), bytes\n{}",
@@ -166,8 +166,8 @@ std::string to_text(const GgufFile& file) {
 }  // namespace
 
 Result<void> run_inspect(const Invocation& invocation, Terminal& terminal) {
-  OCTAVO_TRY(const GgufFile file, open_model_file(invocation.positionals[0]));
-  terminal.write(invocation.options.flag("json") ? dump_line(to_json(file), 2) : to_text(file));
+  OCTAVO_TRY(const auto file, open_model_file(invocation.positionals[0]));
+  terminal.write(invocation.options.flag("json") ? dump_line(to_json(*file), 2) : to_text(*file));
   return {};
 }
 

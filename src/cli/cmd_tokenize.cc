@@ -43,8 +43,8 @@ Result<std::string> decoded(const Tokenizer& tokenizer) {
 Result<void> run_tokenize(const Invocation& invocation, Terminal& terminal) {
   const OptionValues& options = invocation.options;
   OCTAVO_CHECK_OK(check_flags(options));
-  OCTAVO_TRY(const GgufFile file, open_model_file(invocation.positionals[0]));
-  OCTAVO_TRY(const Tokenizer tokenizer, load_tokenizer(file));
+  OCTAVO_TRY(const auto file, open_model_file(invocation.positionals[0]));
+  OCTAVO_TRY(const Tokenizer tokenizer, load_tokenizer(*file));
   OCTAVO_TRY(const std::string output,
              options.flag("decode") ? decoded(tokenizer) : encoded(tokenizer, options, terminal));
   terminal.write(output);

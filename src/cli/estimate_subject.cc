@@ -28,7 +28,8 @@ Result<EstimateSubject> read_estimate_subject(const std::string& model,
     return EstimateSubject{
         {config.model_type, kv_shape(config), config.max_position_embeddings}, {}, {}};
   }
-  OCTAVO_TRY(const GgufFile file, open_model_file(model));
+  OCTAVO_TRY(const auto source, open_model_file(model));
+  const ModelSource& file = *source;
   EstimateSubject subject;
   OCTAVO_TRY(subject.kv, read_kv_facts(file));
   if (const auto config = read_model_config(file)) {

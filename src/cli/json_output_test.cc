@@ -10,7 +10,7 @@ namespace {
 
 Tokenizer tiny_tokenizer() {
   const auto file = open_model_file(testing::test_data("tiny/qwen2/qwen2-F32.gguf"));
-  return load_tokenizer(*file).value();
+  return load_tokenizer(**file).value();
 }
 
 TokenLogprobs position(int32_t chosen) {

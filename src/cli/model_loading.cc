@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "engine/catalog.h"
-#include "formats/gguf_tokenizer.h"
+#include "formats/open_model.h"
 #include "hub/pull.h"
 
 namespace octavo::cli {
@@ -53,13 +53,13 @@ Result<std::string> find_model(const std::string& model, Terminal& terminal) {
   return pull_model(model, terminal);
 }
 
-Result<GgufFile> open_model_file(const std::string& model) {
+Result<std::unique_ptr<ModelSource>> open_model_file(const std::string& model) {
   OCTAVO_TRY(const std::string path, resolve_model(model));
-  return GgufFile::open(path);
+  return open_model(path);
 }
 
-Result<Tokenizer> load_tokenizer(const GgufFile& file) {
-  OCTAVO_TRY(TokenizerSpec spec, read_tokenizer_spec(file));
+Result<Tokenizer> load_tokenizer(const ModelSource& file) {
+  OCTAVO_TRY(TokenizerSpec spec, file.tokenizer());
   return Tokenizer::create(std::move(spec));
 }
 

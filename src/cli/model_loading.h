@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -9,7 +10,7 @@
 #include "base/result.h"
 #include "cli/terminal.h"
 #include "engine/load.h"
-#include "formats/gguf.h"
+#include "formats/model_source.h"
 #include "text/tokenizer.h"
 
 namespace octavo::cli {
@@ -21,8 +22,8 @@ Result<std::string> find_model(const std::string& model, Terminal& terminal);
 Result<std::string> pull_model(const std::string& model, Terminal& terminal);
 
 // As find_model, but nothing is fetched.
-Result<GgufFile> open_model_file(const std::string& model);
-Result<Tokenizer> load_tokenizer(const GgufFile& file);
+Result<std::unique_ptr<ModelSource>> open_model_file(const std::string& model);
+Result<Tokenizer> load_tokenizer(const ModelSource& file);
 
 // Loads with progress on a terminal, and says so if only the slow path can run on this machine.
 // options.model is the model as the user wrote it.

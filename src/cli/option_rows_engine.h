@@ -7,7 +7,9 @@
 
 namespace octavo::cli::rows {
 
-inline constexpr std::array<std::string_view, 2> kDTypes = {"auto", "float32"};
+inline constexpr std::array<std::string_view, 4> kDTypes = {"auto", "float32", "float16",
+                                                            "bfloat16"};
+inline constexpr std::array<std::string_view, 3> kQuantizations = {"none", "int8", "int4"};
 inline constexpr std::array<std::string_view, 5> kKvDTypes = {"auto", "float32", "float16",
                                                               "bfloat16", "int8"};
 inline constexpr std::array<std::string_view, 5> kBlockSizeChoices = {"16", "32", "64", "128",
@@ -22,7 +24,12 @@ inline constexpr std::array<std::string_view, 2> kEvictions = {"lru", "lfu"};
 inline constexpr std::array kEngineRows = {
     choice("dtype", kDTypes, "TYPE", "auto",
            "type of computation; auto: int8 activations for quantised weights; float32: exact and "
-           "slower",
+           "slower; float16 and bfloat16: as auto, with the weights of a safetensors folder rounded "
+           "to it",
+           G | X | C | P | B, kEngine),
+    choice("quantization", kQuantizations, "TYPE", "none",
+           "round the matrices of a safetensors folder at load: int8 to blocks as of q8_0, int4 of "
+           "q4_0",
            G | X | C | P | B, kEngine),
     choice("kv_cache_dtype", kKvDTypes, "TYPE", "auto",
            "auto: float32 with --dtype float32, else float16", G | X | C | E | P | B, kEngine),

@@ -114,6 +114,7 @@ void use_model_defaults(SamplingParams& params, const OptionValues& options,
 EngineOptions read_engine_options(const OptionValues& options) {
   EngineOptions engine;
   engine.dtype = options.text("dtype");
+  engine.quantization = options.text("quantization");
   engine.kv_cache_dtype = options.text("kv_cache_dtype");
   engine.threads = options.integer("threads");
   engine.enforce_eager = options.flag("enforce_eager");

@@ -22,10 +22,19 @@ enum class TokenType : uint8_t {
   byte = 6,
 };
 
+// How a tokenizer.json says what `pre` names in a GGUF file.
+struct PreTokenizerSpec {
+  // As PreTokenizerRule has them (text/pretokenizer_rules.h).
+  std::vector<std::string> patterns;
+  bool whole_words = false;
+  bool nfc = false;
+};
+
 struct TokenizerSpec {
   std::string model;  // "gpt2": byte-level BPE; "llama": SentencePiece-style BPE with byte fallback
   std::string
       pre;  // name of the pre-tokenizer ("smollm", "qwen2", ...); empty if the file gives none
+  std::optional<PreTokenizerSpec> pre_rule = {};  // instead of a name
   StringTable
       tokens;  // as spelled in the file: gpt2 in its byte alphabet, llama with U+2581 for spaces
   std::vector<float> scores;     // empty, or one per token
@@ -36,6 +45,10 @@ struct TokenizerSpec {
   std::optional<bool> add_bos,
       add_eos;  // unset: the rule of the tokenizer model (llama adds BOS, gpt2 does not)
   std::optional<bool> add_space_prefix;  // unset: llama true, gpt2 false
+  bool space_prefix_at_start_only = false;    // not after control tokens
+  bool space_prefix_unless_space = false;     // not where a space begins the text
+  std::vector<TokenId> strip_left = {}, strip_right = {};  // control tokens that take the white space
+                                                           // before, after them
   std::string chat_template;             // Jinja source; empty if the file has none
 };
 

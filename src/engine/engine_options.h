@@ -14,8 +14,9 @@
 namespace octavo {
 
 struct EngineOptions {
-  std::string model = {};               // path of a GGUF file, or a short name
-  std::string dtype = "auto";           // auto | float32
+  std::string model = {};               // path of a GGUF file or a folder, or a short name
+  std::string dtype = "auto";           // auto | float32 | float16 | bfloat16
+  std::string quantization = "none";    // none | int8 | int4: of a folder's weights, at load
   std::string kv_cache_dtype = "auto";  // auto | float32 | float16 | bfloat16 | int8
   int threads = 0;                      // 0: the cores this process may use
   int block_size = 32;

@@ -7,8 +7,7 @@
 #include "base/cores.h"
 #include "base/free_memory.h"
 #include "engine/sizing.h"
-#include "formats/gguf.h"
-#include "formats/gguf_tokenizer.h"
+#include "formats/open_model.h"
 #include "kernels/isa.h"
 #include "kv/block_size.h"
 #include "model/memory_estimate.h"
@@ -26,10 +25,11 @@ void note_threads(LoadedEngine& engine, int asked, int threads) {
 }
 
 Result<ComputeType> compute_type(const std::string& dtype) {
-  if (dtype == "auto") return ComputeType::automatic;
+  // float16 and bfloat16 say how weights are stored: formats/weight_types.h.
+  if (dtype == "auto" || dtype == "float16" || dtype == "bfloat16") return ComputeType::automatic;
   if (dtype == "float32") return ComputeType::float32;
   return fail(ErrorCode::invalid_argument,
-              fmt::format("dtype is '{}'; it may be auto or float32", dtype));
+              fmt::format("dtype is '{}'; it may be auto, float32, float16 or bfloat16", dtype));
 }
 
 Result<KvType> kv_cache_type(const std::string& name, ComputeType compute) {
@@ -70,7 +70,7 @@ KvLayout kv_layout(const TransformerOptions& options, const ModelConfig& config)
 }
 
 Result<Sizing> size_cache(const EngineOptions& options, const KvLayout& layout,
-                          const ModelConfig& config, const GgufFile& file) {
+                          const ModelConfig& config, const ModelSource& file) {
   OCTAVO_CHECK_OK(validate(layout));
   OCTAVO_TRY(const int64_t weights, loaded_weight_bytes(file));
   return size_kv_cache(
@@ -98,7 +98,7 @@ void load_chat_template(LoadedEngine& engine) {
 // The place of the model's pack, or nullptr; the pack itself goes to engine.pack. Whatever is wrong
 // with it, the model can be loaded without.
 std::shared_ptr<const PackCache> open_pack(LoadedEngine& engine, const std::string& folder,
-                                           const GgufFile& file) {
+                                           const ModelSource& file) {
   if (folder.empty()) return nullptr;
   const auto refuse = [&](const Error& error) {
     if (error.code == ErrorCode::invalid_argument)
@@ -136,7 +136,9 @@ Result<LoadedEngine> load_model(const EngineOptions& options) {
   LoadedEngine engine;
   OCTAVO_TRY(const kernels::Ops* ops, kernels::select_isa_from_environment());
   OCTAVO_TRY(const int threads, thread_count(options.threads));
-  OCTAVO_TRY(const GgufFile file, GgufFile::open(options.model));
+  OCTAVO_TRY(const WeightTypes types, weight_types(options.dtype, options.quantization));
+  OCTAVO_TRY(const std::unique_ptr<ModelSource> source, open_model(options.model, types));
+  const ModelSource& file = *source;
   OCTAVO_TRY(engine.config, read_model_config(file));
   OCTAVO_TRY(TransformerOptions model_options, transformer_options(options));
   const KvLayout layout = kv_layout(model_options, engine.config);
@@ -145,7 +147,7 @@ Result<LoadedEngine> load_model(const EngineOptions& options) {
   model_options.num_blocks = sizing.num_blocks;
   engine.max_model_len = sizing.max_model_len;
   if (!sizing.note.empty()) engine.notes.push_back(sizing.note);
-  OCTAVO_TRY(TokenizerSpec spec, read_tokenizer_spec(file));
+  OCTAVO_TRY(TokenizerSpec spec, file.tokenizer());
   OCTAVO_TRY(Tokenizer tokenizer, Tokenizer::create(std::move(spec)));
   engine.tokenizer = std::make_unique<Tokenizer>(std::move(tokenizer));
   load_chat_template(engine);

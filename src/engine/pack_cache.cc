@@ -38,7 +38,7 @@ bool is_abandoned(const PrivateFolder::Entry& entry) {
 
 }  // namespace
 
-Result<PackCache> PackCache::open(const std::string& folder, const GgufFile& model) {
+Result<PackCache> PackCache::open(const std::string& folder, const ModelSource& model) {
   const std::optional<Hash128> key = pack_key(model);
   if (!key) return fail(ErrorCode::unsupported, "a model in memory has no pack file");
   OCTAVO_TRY(PrivateFolder opened, PrivateFolder::open(folder));
@@ -51,7 +51,7 @@ PackCache::PackCache(PrivateFolder folder, std::string model, const Hash128& key
       key_(key),
       name_(fmt::format("{}{:016x}{:016x}{}", prefix_, key.high, key.low, kSuffix)) {}
 
-Result<std::unique_ptr<PackFile>> PackCache::find(const GgufFile& model) const {
+Result<std::unique_ptr<PackFile>> PackCache::find(const ModelSource& model) const {
   auto file = folder_.map(name_);
   if (!file && file.error().code == ErrorCode::invalid_argument)
     return tl::make_unexpected(file.error());

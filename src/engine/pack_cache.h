@@ -12,7 +12,7 @@
 
 #include "base/private_folder.h"
 #include "base/result.h"
-#include "formats/gguf.h"
+#include "formats/model_source.h"
 #include "model/pack_file.h"
 
 namespace octavo {
@@ -25,11 +25,11 @@ class PackCache {
  public:
   // Errors: invalid_argument (others could have put files into the folder), io_error and not_found
   // (there is no such folder and none can be made), unsupported (the model is not a file).
-  static Result<PackCache> open(const std::string& folder, const GgufFile& model);
+  static Result<PackCache> open(const std::string& folder, const ModelSource& model);
 
   // The model's pack, or nullptr if there is none that can be used. invalid_argument: others could
   // have written it.
-  Result<std::unique_ptr<PackFile>> find(const GgufFile& model) const;
+  Result<std::unique_ptr<PackFile>> find(const ModelSource& model) const;
 
   // Writes the pack, removes those that it replaces, and those beyond max_bytes. Errors: io_error.
   Result<void> store(std::span<const PackedTensor> tensors,

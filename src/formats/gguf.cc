@@ -6,6 +6,7 @@
 
 #include "base/checked.h"
 #include "formats/gguf_reader.h"
+#include "formats/gguf_tokenizer.h"
 
 namespace octavo {
 namespace {
@@ -133,6 +134,15 @@ Result<GgufFile> GgufFile::parse(std::span<const std::byte> bytes, std::string n
 const TensorView* GgufFile::find_tensor(std::string_view name) const {
   const auto i = tensor_index_.find(name);
   return i ? &tensors_[*i] : nullptr;
+}
+
+std::string GgufFile::format() const { return fmt::format("GGUF version {}", version_); }
+
+Result<TokenizerSpec> GgufFile::tokenizer() const { return read_tokenizer_spec(*this); }
+
+std::vector<ModelFilePart> GgufFile::parts() const {
+  if (!map_) return {};
+  return {{map_->identity(), bytes_, data_offset_}};
 }
 
 void GgufFile::drop(const TensorView& tensor) const {

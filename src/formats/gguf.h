@@ -14,14 +14,14 @@
 
 #include "base/file_map.h"
 #include "base/result.h"
-#include "formats/gguf_metadata.h"
+#include "formats/model_source.h"
 #include "formats/name_index.h"
 #include "tensor/tensor_view.h"
 
 namespace octavo {
 
 // The getters of metadata are those of GgufMetadata. Move-only; moving leaves all views valid.
-class GgufFile : public GgufMetadata {
+class GgufFile final : public ModelSource {
  public:
   // Errors: those of FileMap::open and parse.
   static Result<GgufFile> open(const std::string& path);
@@ -32,29 +32,31 @@ class GgufFile : public GgufMetadata {
 
   GgufFile(GgufFile&&) = default;
   GgufFile& operator=(GgufFile&&) = default;
-  GgufFile(const GgufFile&) = delete;
-  GgufFile& operator=(const GgufFile&) = delete;
 
   uint32_t version() const { return version_; }
   uint64_t alignment() const { return alignment_; }  // of tensor data, bytes
   // Where tensor data starts, bytes; beyond the end in a file that stops after its tables.
   uint64_t data_offset() const { return data_offset_; }
-  uint64_t size() const { return bytes_.size(); }  // of the file, bytes
+  uint64_t size() const override { return bytes_.size(); }
   std::span<const std::byte> bytes() const { return bytes_; }
   // Which file it is; nothing if it was parsed from memory.
   std::optional<FileIdentity> identity() const {
     return map_ ? std::optional(map_->identity()) : std::nullopt;
   }
 
-  std::span<const TensorView> tensors() const { return tensors_; }  // in the order of the file
-  const TensorView* find_tensor(std::string_view name) const;       // nullptr if absent
-
-  // Gives the memory of a tensor's mapped pages back, once it has been copied elsewhere. It can
-  // still be read.
-  void drop(const TensorView& tensor) const;
+  std::string format() const override;
+  // In the order of the file.
+  std::span<const TensorView> tensors() const override { return tensors_; }
+  const TensorView* find_tensor(std::string_view name) const override;
+  TensorView read(const TensorView& tensor, std::vector<std::byte>&) const override {
+    return tensor;
+  }
+  void drop(const TensorView& tensor) const override;
+  Result<TokenizerSpec> tokenizer() const override;
+  std::vector<ModelFilePart> parts() const override;
 
  private:
-  explicit GgufFile(GgufMetadata metadata) : GgufMetadata(std::move(metadata)) {}
+  explicit GgufFile(GgufMetadata metadata) : ModelSource(std::move(metadata)) {}
 
   std::optional<FileMap> map_;
   uint32_t version_ = 0;

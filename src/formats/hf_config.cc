@@ -8,89 +8,17 @@
 #include <utility>
 
 #include "base/file_map.h"
+#include "formats/json_section.h"
 #include "formats/quote.h"
-#include "formats/shallow_json.h"
 
 namespace octavo {
 namespace {
 
 using nlohmann::json;
 
-constexpr size_t kMaxBytes = size_t{1} << 20;  // real ones have a few thousand
-constexpr int kMaxDepth = 32;
 constexpr int64_t kMaxLayers = 10000;
-constexpr int64_t kMaxNumber =
-    int64_t{1} << 31;  // products of four such numbers are checked by who makes them
 
-// One object of the configuration, with its place for messages ("text_config.").
-class Section {
- public:
-  Section(const json& object, std::string file, std::string prefix)
-      : object_(object), file_(std::move(file)), prefix_(std::move(prefix)) {}
-
-  // nullptr if the field is absent or null: Hugging Face treats both alike.
-  const json* find(const char* field) const {
-    const auto it = object_.find(field);
-    return it == object_.end() || it->is_null() ? nullptr : &*it;
-  }
-
-  tl::unexpected<Error> error(std::string_view field, std::string_view why,
-                              ErrorCode code = ErrorCode::corrupt_file) const {
-    return fail(code, fmt::format("{}: field '{}{}' {}", file_, prefix_, field, why));
-  }
-
-  Result<std::optional<int64_t>> find_number(const char* field, int64_t least = 1,
-                                             int64_t limit = kMaxNumber) const {
-    const json* value = find(field);
-    if (!value) return std::optional<int64_t>();
-    // An unsigned number above int64 becomes negative here and is refused as well.
-    const int64_t number = value->is_number_integer() ? value->get<int64_t>() : -1;
-    if (number >= least && number <= limit) return number;
-    return error(field, fmt::format("is not an integer from {} to {}", least, limit));
-  }
-
-  Result<int64_t> number(const char* field, int64_t limit = kMaxNumber) const {
-    OCTAVO_TRY(const auto value, find_number(field, 1, limit));
-    if (!value) return error(field, "is missing");
-    return *value;
-  }
-
-  Result<std::optional<bool>> find_bool(const char* field) const {
-    const json* value = find(field);
-    if (!value) return std::optional<bool>();
-    if (!value->is_boolean()) return error(field, "is not true or false");
-    return value->get<bool>();
-  }
-
-  Result<std::optional<std::string>> find_string(const char* field) const {
-    const json* value = find(field);
-    if (!value) return std::optional<std::string>();
-    if (!value->is_string()) return error(field, "is not a string");
-    return value->get<std::string>();
-  }
-
-  const std::string& file() const { return file_; }
-
- private:
-  const json& object_;
-  std::string file_;
-  std::string prefix_;
-};
-
-Result<json> parse_json(std::string_view text, const std::string& name) {
-  if (text.size() > kMaxBytes)
-    return fail(ErrorCode::unsupported, fmt::format("{}: has {} bytes, above the limit of {}", name,
-                                                    text.size(), kMaxBytes));
-  auto [root, too_deep] = parse_shallow_json(text, kMaxDepth);
-  if (too_deep)
-    return fail(ErrorCode::unsupported,
-                fmt::format("{}: is nested deeper than {} levels", name, kMaxDepth));
-  if (!root.is_object())
-    return fail(ErrorCode::corrupt_file, fmt::format("{}: is not a JSON object", name));
-  return std::move(root);
-}
-
-Result<std::optional<DType>> read_dtype(const Section& section) {
+Result<std::optional<DType>> read_dtype(const JsonSection& section) {
   const char* field = section.find("dtype") ? "dtype" : "torch_dtype";
   OCTAVO_TRY(const auto text, section.find_string(field));
   if (!text) return std::optional<DType>();
@@ -102,7 +30,7 @@ Result<std::optional<DType>> read_dtype(const Section& section) {
                        ErrorCode::unsupported);
 }
 
-Result<int64_t> layer_window(const Section& section, const json& type,
+Result<int64_t> layer_window(const JsonSection& section, const json& type,
                              std::optional<int64_t> window) {
   if (type == "full_attention") return 0;
   if (type != "sliding_attention")
@@ -115,7 +43,7 @@ Result<int64_t> layer_window(const Section& section, const json& type,
   return *window;
 }
 
-Result<std::vector<int64_t>> windows_by_type(const Section& section, const json& types,
+Result<std::vector<int64_t>> windows_by_type(const JsonSection& section, const json& types,
                                              int64_t layers, std::optional<int64_t> window) {
   if (!types.is_array() || types.size() != static_cast<size_t>(layers))
     return section.error("layer_types", fmt::format("is not a list of {} layers", layers));
@@ -145,7 +73,7 @@ Family family_of(std::string_view model_type) {
   return it == kFamilies.end() ? Family{model_type, 0, false} : *it;
 }
 
-Result<int64_t> read_pattern(const Section& section, const Family& family) {
+Result<int64_t> read_pattern(const JsonSection& section, const Family& family) {
   OCTAVO_TRY(const auto pattern, section.find_number("sliding_window_pattern"));
   if (pattern) return *pattern;
   OCTAVO_TRY(const auto private_pattern, section.find_number("_sliding_window_pattern"));
@@ -153,14 +81,14 @@ Result<int64_t> read_pattern(const Section& section, const Family& family) {
 }
 
 // With use_sliding_window, the first max_window_layers layers are global.
-Result<int64_t> first_windowed_layer(const Section& section, std::optional<bool> use_window) {
+Result<int64_t> first_windowed_layer(const JsonSection& section, std::optional<bool> use_window) {
   if (!use_window) return 0;
   OCTAVO_TRY(const auto first, section.find_number("max_window_layers", 0));
   if (first) return *first;
   return section.error("max_window_layers", "is missing, but 'use_sliding_window' needs it");
 }
 
-Result<std::vector<int64_t>> read_windows(const Section& section, const HfConfig& config) {
+Result<std::vector<int64_t>> read_windows(const JsonSection& section, const HfConfig& config) {
   const int64_t layers = config.num_hidden_layers;
   OCTAVO_TRY(const auto window, section.find_number("sliding_window"));
   if (const json* types = section.find("layer_types"))
@@ -179,7 +107,7 @@ Result<std::vector<int64_t>> read_windows(const Section& section, const HfConfig
   return windows;
 }
 
-Result<void> read_heads(const Section& section, HfConfig& config) {
+Result<void> read_heads(const JsonSection& section, HfConfig& config) {
   OCTAVO_TRY(config.hidden_size, section.number("hidden_size"));
   OCTAVO_TRY(config.num_attention_heads, section.number("num_attention_heads"));
   OCTAVO_TRY(const auto kv_heads, section.find_number("num_key_value_heads"));
@@ -197,7 +125,7 @@ Result<void> read_heads(const Section& section, HfConfig& config) {
   return {};
 }
 
-Result<HfConfig> read_section(const Section& section) {
+Result<HfConfig> read_section(const JsonSection& section) {
   HfConfig config;
   OCTAVO_TRY(const auto model_type, section.find_string("model_type"));
   config.model_type = model_type.value_or("");
@@ -217,12 +145,12 @@ Result<HfConfig> read_section(const Section& section) {
 }  // namespace
 
 Result<HfConfig> parse_hf_config(std::string_view text, const std::string& name) {
-  OCTAVO_TRY(const json root, parse_json(text, name));
-  const Section outer(root, name, "");
+  OCTAVO_TRY(const json root, parse_config_json(text, name));
+  const JsonSection outer(root, name, "");
   const json* nested = outer.find("text_config");
   if (!nested) return read_section(outer);
   if (!nested->is_object()) return outer.error("text_config", "is not an object");
-  OCTAVO_TRY(HfConfig config, read_section(Section(*nested, name, "text_config.")));
+  OCTAVO_TRY(HfConfig config, read_section(JsonSection(*nested, name, "text_config.")));
   if (config.dtype) return config;
   OCTAVO_TRY(config.dtype, read_dtype(outer));  // often given for all parts at once
   return config;

@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "base/result.h"
-#include "formats/gguf.h"
+#include "formats/model_source.h"
 
 namespace octavo {
 
@@ -17,9 +17,9 @@ inline constexpr int kMaxDimension = 1 << 22;
 class ConfigReader {
  public:
   // Both must outlive the reader.
-  ConfigReader(const GgufFile& file, std::string_view arch) : file_(file), arch_(arch) {}
+  ConfigReader(const ModelSource& file, std::string_view arch) : file_(file), arch_(arch) {}
 
-  const GgufFile& file() const { return file_; }
+  const ModelSource& file() const { return file_; }
   std::string key(std::string_view name) const;
   bool has(std::string_view name) const { return file_.find(key(name)) != nullptr; }
 
@@ -34,7 +34,7 @@ class ConfigReader {
                               ErrorCode code = ErrorCode::corrupt_file) const;
 
  private:
-  const GgufFile& file_;
+  const ModelSource& file_;
   std::string_view arch_;
 };
 

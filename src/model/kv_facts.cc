@@ -21,7 +21,7 @@ constexpr uint64_t kMaxCount = 1 << 22;
 
 class Reader {
  public:
-  Reader(const GgufFile& file, std::string family) : file_(file), family_(std::move(family)) {}
+  Reader(const ModelSource& file, std::string family) : file_(file), family_(std::move(family)) {}
 
   std::string key(std::string_view name) const { return fmt::format("{}.{}", family_, name); }
 
@@ -44,7 +44,7 @@ class Reader {
   }
 
  private:
-  const GgufFile& file_;
+  const ModelSource& file_;
   std::string family_;
 };
 
@@ -57,7 +57,7 @@ Result<std::vector<int>> read_windows(const Reader& reader, const std::string& f
 
 }  // namespace
 
-Result<KvFacts> read_kv_facts(const GgufFile& file) {
+Result<KvFacts> read_kv_facts(const ModelSource& file) {
   OCTAVO_TRY(const std::string_view family, file.get_string("general.architecture"));
   KvFacts facts{.family = std::string(family), .shape = {}, .context_length = {}};
   const Reader reader(file, facts.family);

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "base/result.h"
-#include "formats/gguf.h"
+#include "formats/model_source.h"
 #include "kv/estimator.h"
 
 namespace octavo {
@@ -20,6 +20,6 @@ struct KvFacts {
 
 // Errors: corrupt_file (a count is missing or absurd), unsupported (heads that differ from layer to
 // layer, or keys and values of different sizes).
-Result<KvFacts> read_kv_facts(const GgufFile& file);
+Result<KvFacts> read_kv_facts(const ModelSource& file);
 
 }  // namespace octavo

@@ -12,7 +12,7 @@
 
 namespace octavo {
 
-Result<int64_t> loaded_weight_bytes(const GgufFile& file) {
+Result<int64_t> loaded_weight_bytes(const ModelSource& file) {
   uint64_t total = 0;
   for (const TensorView& tensor : file.tensors()) {
     uint64_t bytes = static_cast<uint64_t>(tensor.cols()) * sizeof(float);

@@ -56,7 +56,7 @@ bool is_known_key(const Architecture& a, std::string_view key) {
          (a.experts != HasExperts::no && in(kExpertKeys));
 }
 
-Result<const Architecture*> read_architecture(const GgufFile& file) {
+Result<const Architecture*> read_architecture(const ModelSource& file) {
   OCTAVO_TRY(const std::string_view name, file.get_string("general.architecture"));
   if (const Architecture* known = find_architecture(name)) return known;
   std::vector<std::string_view> names;
@@ -66,7 +66,7 @@ Result<const Architecture*> read_architecture(const GgufFile& file) {
                           quote(name), fmt::join(names, ", ")));
 }
 
-Result<void> refuse_unknown_keys(const GgufFile& file, const Architecture& a) {
+Result<void> refuse_unknown_keys(const ModelSource& file, const Architecture& a) {
   const std::string prefix = fmt::format("{}.", a.name);
   for (const GgufEntry& entry : file.metadata())
     if (entry.key.starts_with(prefix) && !is_known_key(a, entry.key.substr(prefix.size())))
@@ -78,7 +78,7 @@ Result<void> refuse_unknown_keys(const GgufFile& file, const Architecture& a) {
   return {};
 }
 
-Result<void> read_heads(const GgufFile& file, const ConfigReader& reader, ModelConfig& c) {
+Result<void> read_heads(const ModelSource& file, const ConfigReader& reader, ModelConfig& c) {
   OCTAVO_TRY(c.num_heads, reader.dimension("attention.head_count"));
   OCTAVO_TRY(c.num_kv_heads, reader.dimension_or("attention.head_count_kv", c.num_heads));
   if (c.num_heads % c.num_kv_heads != 0)
@@ -114,7 +114,7 @@ Result<void> read_rope(const ConfigReader& reader, ModelConfig& c) {
   return {};
 }
 
-Result<void> read_experts(const GgufFile& file, const ConfigReader& reader, ModelConfig& c) {
+Result<void> read_experts(const ModelSource& file, const ConfigReader& reader, ModelConfig& c) {
   OCTAVO_TRY(const auto count, file.find_u64(reader.key("expert_count")));
   if (count.value_or(0) == 0 && c.architecture->experts != HasExperts::all) return {};
   OCTAVO_TRY(c.experts.count, reader.dimension("expert_count", kMaxExperts));
@@ -131,7 +131,7 @@ Result<void> read_intermediate_size(const ConfigReader& reader, ModelConfig& c) 
 }
 
 // The kernels work on 16 floats at a time and hold a head's values on the stack.
-Result<void> check_kernel_limits(const GgufFile& file, const ModelConfig& c) {
+Result<void> check_kernel_limits(const ModelSource& file, const ModelConfig& c) {
   for (const auto& [what, value] : {std::pair{"embedding_length", c.hidden_size},
                                     {"feed-forward size", c.intermediate_size},
                                     {"head size", c.head_dim}})
@@ -147,7 +147,7 @@ Result<void> check_kernel_limits(const GgufFile& file, const ModelConfig& c) {
 
 }  // namespace
 
-Result<ModelConfig> read_model_config(const GgufFile& file) {
+Result<ModelConfig> read_model_config(const ModelSource& file) {
   ModelConfig c;
   OCTAVO_TRY(c.architecture, read_architecture(file));
   OCTAVO_CHECK_OK(refuse_unknown_keys(file, *c.architecture));

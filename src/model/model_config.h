@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "formats/gguf.h"
+#include "formats/model_source.h"
 #include "formats/hf_config.h"
 #include "kv/estimator.h"
 #include "model/architecture.h"
@@ -50,7 +50,7 @@ struct ModelConfig {
 
 // Errors: unsupported (an unknown architecture, rope scaling or model key: I6), corrupt_file.
 // Messages name file and key.
-Result<ModelConfig> read_model_config(const GgufFile& file);
+Result<ModelConfig> read_model_config(const ModelSource& file);
 
 // Of so many layers all but every `every`-th have the window; every = 0: all have.
 std::vector<int> layer_windows(int layers, int window, int every);

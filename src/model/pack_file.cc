@@ -142,13 +142,25 @@ Hash128 pack_key(const FileIdentity& identity, std::span<const std::byte> bytes,
   return hasher.result128();
 }
 
-std::optional<Hash128> pack_key(const GgufFile& model) {
-  const std::optional<FileIdentity> identity = model.identity();
-  if (!identity) return std::nullopt;
-  return pack_key(*identity, model.bytes(), model.data_offset());
+std::optional<Hash128> pack_key(const ModelSource& model) {
+  const std::vector<ModelFilePart> parts = model.parts();
+  const std::string conversion = model.conversion();
+  if (parts.empty()) return std::nullopt;
+  const auto key_of = [](const ModelFilePart& part) {
+    return pack_key(part.identity, part.bytes, part.tables);
+  };
+  if (parts.size() == 1 && conversion.empty()) return key_of(parts[0]);
+  Hasher hasher;
+  for (const ModelFilePart& part : parts) {
+    const Hash128 key = key_of(part);
+    hasher.add_value(key.high);
+    hasher.add_value(key.low);
+  }
+  hasher.add(std::as_bytes(std::span(conversion)));
+  return hasher.result128();
 }
 
-Result<PackFile> PackFile::open(FileMap map, const GgufFile& model, const Hash128& key) {
+Result<PackFile> PackFile::open(FileMap map, const ModelSource& model, const Hash128& key) {
   PackFile pack(std::move(map));
   const TableReader reader(pack.map_, key);
   OCTAVO_TRY(const std::vector<TableEntry> table, reader.read());

@@ -20,15 +20,15 @@
 #include "base/hash.h"
 #include "base/private_folder.h"
 #include "base/result.h"
-#include "formats/gguf.h"
+#include "formats/model_source.h"
 #include "kernels/api.h"
 
 namespace octavo {
 
-// Hash of all that decides about the bytes of a pack: the model file's tables, size, times of
-// change, inode and 64 pages spread over it, and the version of the panels' layout. Nothing: the
-// model does not come from a file.
-std::optional<Hash128> pack_key(const GgufFile& model);
+// Hash of all that decides about the bytes of a pack: each model file's tables, size, times of
+// change, inode and 64 pages spread over it, what is done to the weights while they are read, and
+// the version of the panels' layout. Nothing: the model does not come from a file.
+std::optional<Hash128> pack_key(const ModelSource& model);
 // The same from what it is made of. tables: bytes before the first tensor.
 Hash128 pack_key(const FileIdentity& identity, std::span<const std::byte> bytes, uint64_t tables);
 
@@ -42,7 +42,7 @@ class PackFile {
  public:
   // Everything but the panels' bytes is checked here, and what find() gives is aligned and of the
   // right size. corrupt_file: damaged, of another version, or of another model file.
-  static Result<PackFile> open(FileMap map, const GgufFile& model, const Hash128& key);
+  static Result<PackFile> open(FileMap map, const ModelSource& model, const Hash128& key);
 
   // The panels of a tensor of the model; nothing: it is not in the pack.
   std::optional<std::span<const std::byte>> find(uint32_t tensor) const;

@@ -15,14 +15,15 @@ constexpr std::string_view kShortDivisors = "rope_factors_short.weight";
 constexpr std::string_view kLongDivisors = "rope_factors_long.weight";
 
 // Empty if the file has none.
-Result<std::vector<float>> read_divisors(const GgufFile& file, std::string_view name, int pairs) {
+Result<std::vector<float>> read_divisors(const ModelSource& file, std::string_view name, int pairs) {
   const TensorView* tensor = file.find_tensor(name);
   if (!tensor) return std::vector<float>{};
   if (tensor->rows() != 1 || tensor->cols() != pairs || tensor->type != DType::f32)
     return fail(ErrorCode::corrupt_file,
                 fmt::format("{}: {} must be {} f32 values", file.file(), name, pairs));
   std::vector<float> divisors(static_cast<size_t>(pairs));
-  dequantize_row(DType::f32, tensor->data.data(), divisors.data(), tensor->cols());
+  std::vector<std::byte> room;
+  dequantize_row(DType::f32, file.read(*tensor, room).data.data(), divisors.data(), tensor->cols());
   for (float divisor : divisors)
     if (!std::isfinite(divisor) || divisor <= 0)
       return fail(
@@ -67,7 +68,7 @@ Result<void> read_llama3(const ConfigReader& reader, RopeConfig& rope) {
 }
 
 Result<void> read_longrope(const ConfigReader& reader, int context_length, RopeConfig& rope) {
-  const GgufFile& file = reader.file();
+  const ModelSource& file = reader.file();
   OCTAVO_TRY(rope.divisors, read_divisors(file, kShortDivisors, rope.dims / 2));
   OCTAVO_TRY(rope.long_divisors, read_divisors(file, kLongDivisors, rope.dims / 2));
   if (rope.divisors.empty() || rope.long_divisors.empty())
@@ -81,7 +82,7 @@ Result<void> read_longrope(const ConfigReader& reader, int context_length, RopeC
 
 // Tensors of divisors mean their kind of scaling also where no key names it.
 Result<void> settle_kind(const ConfigReader& reader, RopeConfig& rope) {
-  const GgufFile& file = reader.file();
+  const ModelSource& file = reader.file();
   const bool longrope = file.find_tensor(kShortDivisors) || file.find_tensor(kLongDivisors);
   OCTAVO_TRY(rope.divisors, read_divisors(file, kLlama3Divisors, rope.dims / 2));
   const bool llama3 = !rope.divisors.empty();

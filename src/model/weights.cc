@@ -24,9 +24,11 @@ constexpr int64_t kSmallModel = int64_t{256} << 20;
 
 class WeightLoader {
  public:
-  WeightLoader(const GgufFile& file, ThreadPool& pool, const std::function<void(double)>& progress,
+  WeightLoader(const ModelSource& file, ThreadPool& pool, const std::function<void(double)>& progress,
                const PackFile* pack, std::stop_token stop)
-      : file_(file), pool_(pool), progress_(progress), pack_(pack), stop_(std::move(stop)) {}
+      : file_(file), pool_(pool), progress_(progress), pack_(pack), stop_(std::move(stop)) {
+    for (const TensorView& tensor : file.tensors()) total_ += tensor.bytes();
+  }
 
   // slices: matrices one below the other, as a third dimension.
   Result<kernels::PackedMatrix> matrix(const std::string& name, int64_t rows, int64_t cols,
@@ -49,7 +51,7 @@ class WeightLoader {
   Result<std::vector<float>> vector(const std::string& name, int64_t size) {
     OCTAVO_TRY(const TensorView* tensor, find(name, 1, size, 1, 1));
     std::vector<float> values(static_cast<size_t>(size));
-    dequantize_row(tensor->type, tensor->data.data(), values.data(), size);
+    dequantize_row(tensor->type, file_.read(*tensor, room_).data.data(), values.data(), size);
     done(*tensor);
     return values;
   }
@@ -89,7 +91,7 @@ class WeightLoader {
         return fail(
             ErrorCode::unsupported,
             fmt::format("{}: tensor {} is not part of this architecture as this program knows it",
-                        file_.file(), quote(tensor.name)));
+                        file_.file(), quote(file_.spelling(tensor.name))));
     return {};
   }
 
@@ -109,8 +111,9 @@ class WeightLoader {
     OCTAVO_TRY(kernels::PackedMatrix packed,
                kernels::PackedMatrix::in(tensor.type, tensor.rows(), tensor.cols(),
                                          {start, static_cast<size_t>(bytes)}));
+    const TensorView stored = file_.read(tensor, room_);
     pool_.parallel_for(packed.view().panels(), [&](int64_t begin, int64_t end) {
-      for (int64_t panel = begin; panel < end; ++panel) packed.pack_panel(panel, tensor);
+      for (int64_t panel = begin; panel < end; ++panel) packed.pack_panel(panel, stored);
     });
     return packed;
   }
@@ -122,7 +125,7 @@ class WeightLoader {
     const TensorView* tensor = file_.find_tensor(name);
     if (!tensor)
       return fail(ErrorCode::corrupt_file,
-                  fmt::format("{}: tensor '{}' is missing", file_.file(), name));
+                  fmt::format("{}: tensor '{}' is missing", file_.file(), file_.spelling(name)));
     const std::array<int64_t, 4> expected = {cols, rows, slices, 1};
     if (tensor->shape != expected)
       return fail(ErrorCode::corrupt_file,
@@ -136,21 +139,23 @@ class WeightLoader {
   }
 
   void done(const TensorView& tensor) {
-    bytes_ += tensor.data.size();
+    bytes_ += tensor.bytes();
     file_.drop(tensor);
-    if (progress_) progress_(static_cast<double>(bytes_) / static_cast<double>(file_.size()));
+    if (progress_) progress_(static_cast<double>(bytes_) / static_cast<double>(total_));
   }
 
-  const GgufFile& file_;
+  const ModelSource& file_;
   ThreadPool& pool_;
   const std::function<void(double)>& progress_;
   const PackFile* pack_;
   const std::stop_token stop_;
   std::vector<PackedTensor> tensors_;
   std::unordered_set<std::string> used_;
+  std::vector<std::byte> room_;  // for a tensor that is made while it is read
   AlignedBuffer memory_;
   uint64_t memory_used_ = 0;
   uint64_t bytes_ = 0;
+  uint64_t total_ = 0;
 };
 
 // The tensors of one layer, by the names that GGUF gives them in all families.
@@ -249,7 +254,7 @@ class LayerLoader {
 
 }  // namespace
 
-Result<ModelWeights> load_weights(const GgufFile& file, const ModelConfig& config, ThreadPool& pool,
+Result<ModelWeights> load_weights(const ModelSource& file, const ModelConfig& config, ThreadPool& pool,
                                   const std::function<void(double)>& progress, const PackFile* pack,
                                   std::stop_token stop) {
   WeightLoader loader(file, pool, progress, pack, std::move(stop));

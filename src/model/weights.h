@@ -8,7 +8,7 @@
 
 #include "base/result.h"
 #include "base/thread_pool.h"
-#include "formats/gguf.h"
+#include "formats/model_source.h"
 #include "kernels/pack.h"
 #include "model/model_config.h"
 #include "model/pack_file.h"
@@ -55,7 +55,7 @@ struct ModelWeights {
 // `pack` holds are used where they lie there; it must outlive the result. It may be nullptr.
 // progress gets 0..1 and may be empty. Errors: corrupt_file (a tensor is missing or misshapen),
 // unsupported (a tensor that the description has no use for), cancelled (`stop`).
-Result<ModelWeights> load_weights(const GgufFile& file, const ModelConfig& config, ThreadPool& pool,
+Result<ModelWeights> load_weights(const ModelSource& file, const ModelConfig& config, ThreadPool& pool,
                                   const std::function<void(double)>& progress,
                                   const PackFile* pack = nullptr, std::stop_token stop = {});
 

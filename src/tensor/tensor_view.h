@@ -22,6 +22,10 @@ struct TensorView {
 
   int64_t cols() const { return shape[0]; }
   int64_t rows() const { return shape[1] * shape[2] * shape[3]; }
+  // As many as data has, where it is known.
+  size_t bytes() const {
+    return row_bytes(type, static_cast<size_t>(cols())) * static_cast<size_t>(rows());
+  }
 };
 
 }  // namespace octavo

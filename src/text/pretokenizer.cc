@@ -28,6 +28,7 @@ using JitStack = std::unique_ptr<pcre2_jit_stack, Free<pcre2_jit_stack_free>>;
 constexpr size_t kJitStackBytes = 32 * 1024;
 constexpr size_t kJitStackLimit = 1024 * 1024;
 constexpr uint32_t kHeapLimitKib = 64 * 1024;
+constexpr size_t kMaxPattern = 4096;  // published ones have up to 1,000
 
 // PCRE2's \s also takes U+180E, which has not been a space since Unicode 6.3.
 constexpr std::string_view kSpaceClass = R"(\t-\r\x{85}\p{Z})";
@@ -37,6 +38,7 @@ std::string expand_spaces(std::string_view pattern) {
   bool in_class = false;
   for (size_t i = 0; i < pattern.size(); ++i) {
     if (pattern[i] == '\\') {
+      if (i + 1 == pattern.size()) break;
       const char escaped = pattern[++i];
       if (escaped == 's' && in_class) {
         out.append(kSpaceClass);
@@ -71,7 +73,9 @@ class PreTokenizer::Pattern {
     PCRE2_SIZE offset = 0;
     Pattern compiled;
     compiled.code_.reset(pcre2_compile(reinterpret_cast<PCRE2_SPTR>(pattern.data()), pattern.size(),
-                                       PCRE2_UTF | PCRE2_UCP | PCRE2_DOLLAR_ENDONLY, &code, &offset,
+                                       PCRE2_UTF | PCRE2_UCP | PCRE2_DOLLAR_ENDONLY |
+                                           PCRE2_NEVER_BACKSLASH_C,
+                                       &code, &offset,
                                        nullptr));
     if (!compiled.code_) {
       return fail(ErrorCode::unsupported,
@@ -166,8 +170,8 @@ PreTokenizer::~PreTokenizer() = default;
 
 Result<PreTokenizer> PreTokenizer::create(std::string_view name) {
   PreTokenizer pre;
-  pre.rule_ = find_pretokenizer_rule(name);
-  if (!pre.rule_) {
+  const PreTokenizerRule* rule = find_pretokenizer_rule(name);
+  if (!rule) {
     return fail(
         ErrorCode::unsupported,
         fmt::format(
@@ -176,12 +180,29 @@ Result<PreTokenizer> PreTokenizer::create(std::string_view name) {
             name.empty() ? "missing" : fmt::format("'{}', which is unknown", name),
             pretokenizer_names()));
   }
-  for (const std::string_view source : pre.rule_->patterns) {
+  pre.rule_ = *rule;
+  for (const std::string_view source : rule->patterns) {
     if (source.empty()) break;
-    OCTAVO_TRY(Pattern pattern, Pattern::compile(source));
-    pre.patterns_.push_back(std::move(pattern));
+    OCTAVO_CHECK_OK(pre.add_pattern(source));
   }
   return pre;
+}
+
+Result<PreTokenizer> PreTokenizer::create(const PreTokenizerSpec& spec) {
+  PreTokenizer pre;
+  pre.rule_ = {.names = {}, .patterns = {}, .whole_words = spec.whole_words, .nfc = spec.nfc};
+  for (const std::string& source : spec.patterns) OCTAVO_CHECK_OK(pre.add_pattern(source));
+  return pre;
+}
+
+Result<void> PreTokenizer::add_pattern(std::string_view source) {
+  if (source.size() > kMaxPattern)
+    return fail(ErrorCode::unsupported,
+                fmt::format("a pre-tokenizer pattern has {} bytes; at most {} are supported",
+                            source.size(), kMaxPattern));
+  OCTAVO_TRY(Pattern pattern, Pattern::compile(source));
+  patterns_.push_back(std::move(pattern));
+  return {};
 }
 
 Result<std::vector<uint32_t>> PreTokenizer::split(std::string_view text) const {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "core/tokenizer_spec.h"
 #include "text/pretokenizer_rules.h"
 
 namespace octavo {
@@ -15,6 +16,8 @@ class PreTokenizer {
  public:
   // An unknown or empty name is refused, with the list of known ones (I6).
   static Result<PreTokenizer> create(std::string_view name);
+  // Errors: unsupported (a pattern that PCRE2 does not take, or a very long one).
+  static Result<PreTokenizer> create(const PreTokenizerSpec& spec);
   PreTokenizer(PreTokenizer&&) noexcept;
   PreTokenizer& operator=(PreTokenizer&&) noexcept;
   ~PreTokenizer();
@@ -24,13 +27,14 @@ class PreTokenizer {
   // is an error. REQUIRES: text is valid UTF-8 and shorter than 4 GiB.
   Result<std::vector<uint32_t>> split(std::string_view text) const;
 
-  const PreTokenizerRule& rule() const { return *rule_; }
+  const PreTokenizerRule& rule() const { return rule_; }
 
  private:
   class Pattern;
   PreTokenizer();
+  Result<void> add_pattern(std::string_view source);
 
-  const PreTokenizerRule* rule_ = nullptr;
+  PreTokenizerRule rule_;  // but for its patterns
   std::vector<Pattern> patterns_;
 };
 

@@ -227,7 +227,10 @@ class SentencePiece::Run {
 Result<void> SentencePiece::encode(std::string_view run, std::vector<TokenId>& out,
                                    EncodeStats& stats) const {
   if (run.empty()) return {};
-  const std::string text = mark_spaces(run, options_.add_space_prefix);
+  const bool prefix = options_.add_space_prefix &&
+                      !(options_.prefix_at_start_only && !out.empty()) &&
+                      !(options_.prefix_unless_space && run.starts_with(' '));
+  const std::string text = mark_spaces(run, prefix);
   Run(*this, text, out, stats).encode();
   return {};
 }

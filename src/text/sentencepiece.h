@@ -18,9 +18,11 @@ class SentencePiece final : public TokenModel {
  public:
   struct Options {
     // A run of text that starts the input or follows a control token gets a space.
-    bool add_space_prefix;
+    bool add_space_prefix = true;
+    bool prefix_at_start_only = false;  // only the first one does
+    bool prefix_unless_space = false;   // not if it begins with a space
     // Stands for characters without a piece when the vocabulary has no byte tokens.
-    std::optional<TokenId> unknown;
+    std::optional<TokenId> unknown = {};
   };
   // The vocabulary must outlive the model. Refuses one without scores or types, one with some byte
   // tokens but not all 256, and one with neither byte tokens nor an unknown token.

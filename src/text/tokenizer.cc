@@ -69,6 +69,13 @@ void mark_control(TokenizerSpec& spec) {
   }
 }
 
+std::vector<TokenId> sorted(std::vector<TokenId> ids) {
+  std::sort(ids.begin(), ids.end());
+  return ids;
+}
+
+bool is_ascii_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
+
 Result<TokenMatcher> control_matcher(const Vocabulary& vocabulary) {
   auto entries = entries_of_type(vocabulary, TokenType::control);
   for (auto& entry : entries_of_type(vocabulary, TokenType::unknown))
@@ -124,7 +131,8 @@ Result<std::unique_ptr<const TokenModel>> Tokenizer::create_model(const Tokenize
                   "tokenizer.ggml.add_space_prefix is true, which is not supported for the "
                   "tokenizer model 'gpt2'");
     }
-    OCTAVO_TRY(PreTokenizer pre, PreTokenizer::create(spec.pre));
+    OCTAVO_TRY(PreTokenizer pre, spec.pre_rule ? PreTokenizer::create(*spec.pre_rule)
+                                               : PreTokenizer::create(spec.pre));
     adds_bos = pre.rule().adds_bos;
     return ByteBpe::create(vocabulary, std::move(pre), spec.merges);
   }
@@ -137,7 +145,11 @@ Result<std::unique_ptr<const TokenModel>> Tokenizer::create_model(const Tokenize
               spec.pre));
     }
     adds_bos = true;
-    return SentencePiece::create(vocabulary, {spec.add_space_prefix.value_or(true), spec.unknown});
+    return SentencePiece::create(
+        vocabulary, {.add_space_prefix = spec.add_space_prefix.value_or(true),
+                     .prefix_at_start_only = spec.space_prefix_at_start_only,
+                     .prefix_unless_space = spec.space_prefix_unless_space,
+                     .unknown = spec.unknown});
   }
   return fail(ErrorCode::unsupported,
               fmt::format("tokenizer.ggml.model is {}; known are '{}' and '{}'",
@@ -156,6 +168,8 @@ Tokenizer::Facts Tokenizer::take_facts(TokenizerSpec& spec, bool default_adds_bo
                .unknown = spec.unknown,
                .padding = spec.padding,
                .eog = end_tokens(spec),
+               .strip_left = sorted(spec.strip_left),
+               .strip_right = sorted(spec.strip_right),
                .adds_bos = spec.add_bos.value_or(default_adds_bos) && spec.bos,
                .adds_eos = spec.add_eos.value_or(false),
                .adds_space_prefix = spec.add_space_prefix.value_or(sentencepiece)};
@@ -209,17 +223,32 @@ Result<std::vector<TokenId>> Tokenizer::encode_regions(std::string_view text,
   std::vector<TokenId> ids;
   size_t done = 0;
   for (const Region& region : regions) {
-    for (size_t at = region.begin; at < region.end;) {
+    for (size_t at = std::max(region.begin, done); at < region.end;) {
       const auto match = control_.find(text, at, region.end);
       at = match.end;
       if (match.begin == match.end) break;
-      OCTAVO_CHECK_OK(model_->encode(text.substr(done, match.begin - done), ids, stats));
+      OCTAVO_CHECK_OK(model_->encode(before(text, done, match), ids, stats));
       ids.push_back(match.id);
-      done = match.end;
+      done = at = after(text, match);
     }
   }
   OCTAVO_CHECK_OK(model_->encode(text.substr(done), ids, stats));
   return ids;
+}
+
+std::string_view Tokenizer::before(std::string_view text, size_t done,
+                                   const TokenMatcher::Match& match) const {
+  size_t end = match.begin;
+  if (std::binary_search(facts_.strip_left.begin(), facts_.strip_left.end(), match.id))
+    while (end > done && is_ascii_space(text[end - 1])) --end;
+  return text.substr(done, end - done);
+}
+
+size_t Tokenizer::after(std::string_view text, const TokenMatcher::Match& match) const {
+  size_t end = match.end;
+  if (std::binary_search(facts_.strip_right.begin(), facts_.strip_right.end(), match.id))
+    while (end < text.size() && is_ascii_space(text[end])) ++end;
+  return end;
 }
 
 void Tokenizer::add_special(std::vector<TokenId>& ids) const {

@@ -83,6 +83,7 @@ class Tokenizer {
     std::string model, pre, chat_template;
     std::optional<TokenId> bos, eos, eot, unknown, padding;
     std::vector<TokenId> eog;
+    std::vector<TokenId> strip_left, strip_right;  // ascending
     bool adds_bos, adds_eos, adds_space_prefix;
   };
   // A part of the text in which control tokens are recognised.
@@ -99,6 +100,11 @@ class Tokenizer {
   Result<std::vector<TokenId>> encode_regions(std::string_view text,
                                               std::span<const Region> regions,
                                               EncodeStats& stats) const;
+  // What is left of the text from `done` to a control token, and where the text goes on after it,
+  // when the token has taken the white space that it takes.
+  std::string_view before(std::string_view text, size_t done,
+                          const TokenMatcher::Match& match) const;
+  size_t after(std::string_view text, const TokenMatcher::Match& match) const;
   void add_special(std::vector<TokenId>& ids) const;
 
   std::unique_ptr<const Vocabulary> vocabulary_;  // at a fixed address: the model refers to it

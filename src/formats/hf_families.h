@@ -1,0 +1,41 @@
+// Hugging Face's model families, and what each calls what GGUF gives a name. The one table behind
+// reading a folder: a family is a row, a tensor's name is a row.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace octavo {
+
+struct HfFamily {
+  std::string_view model_type;    // of config.json
+  std::string_view architecture;  // GGUF's name of it
+  // GGUF keeps the rows of q and k of this family in another order: rotary pairs side by side
+  // instead of half a head apart.
+  bool permuted_qk = false;
+  // Norms are stored as the difference from 1; GGUF stores the sum.
+  bool norms_from_zero = false;
+  // A norm before and after each part of a layer: one name means another thing than elsewhere.
+  bool post_norms = false;
+  bool tied_by_default = false;  // tie_word_embeddings, when config.json does not say
+  double rope_theta = 0;         // when config.json does not say; 0: it must
+};
+
+std::span<const HfFamily> hf_families();
+const HfFamily* find_hf_family(std::string_view model_type);  // nullptr: not known
+
+// Where a tensor of a folder goes.
+struct HfTensorName {
+  std::string name;                   // GGUF's
+  std::optional<int> expert = {};     // it is this expert's part of that tensor
+  bool ignored = false;               // it holds nothing that config.json does not say
+};
+
+// Nothing: the family has no such tensor.
+std::optional<HfTensorName> gguf_name_of(const HfFamily& family, std::string_view hf_name);
+// What the family calls a tensor of GGUF's name; the name itself if it calls it nothing.
+std::string hf_name_of(const HfFamily& family, std::string_view gguf_name);
+
+}  // namespace octavo

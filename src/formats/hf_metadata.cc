@@ -1,0 +1,219 @@
+#include "formats/hf_metadata.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <numbers>
+
+#include "formats/hf_config.h"
+#include "formats/hf_rope.h"
+#include "formats/json_section.h"
+#include "formats/quote.h"
+
+namespace octavo {
+namespace {
+
+using nlohmann::json;
+
+// Fields that are read, or that have no effect on what the model computes. Any other may have, so a
+// file that has one is refused.
+constexpr std::string_view kKnownFields[] = {
+    "model_type", "num_hidden_layers", "hidden_size", "num_attention_heads", "num_key_value_heads",
+    "head_dim", "max_position_embeddings", "vocab_size", "dtype", "torch_dtype", "intermediate_size",
+    "rms_norm_eps", "tie_word_embeddings", "sliding_window", "use_sliding_window",
+    "max_window_layers", "layer_types", "sliding_window_pattern", "_sliding_window_pattern",
+    "rope_theta", "rope_scaling", "rope_parameters", "rope_local_base_freq",
+    "partial_rotary_factor", "original_max_position_embeddings", "num_local_experts",
+    "num_experts", "num_experts_per_tok", "moe_intermediate_size",
+    // Without effect.
+    "architectures", "transformers_version", "use_cache", "bos_token_id", "eos_token_id",
+    "pad_token_id", "initializer_range", "attention_dropout", "embd_pdrop", "resid_pdrop",
+    "output_attentions", "output_hidden_states", "output_router_logits", "router_aux_loss_coef",
+    "router_jitter_noise", "pretraining_tp", "_name_or_path", "auto_map", "cache_implementation",
+    "_attn_implementation", "is_llama_config", "transformers.js_config", "unsloth_version",
+    "unsloth_fixed", "max_sequence_length", "model_max_length", "id2label", "label2id",
+    "return_dict", "torchscript", "tokenizer_class"};
+
+// Fields that change what the model computes, and the only value of each that is supported.
+struct Fixed {
+  std::string_view field;
+  std::string_view value;  // JSON
+};
+constexpr Fixed kFixed[] = {
+    {"attention_bias", "false"},       {"mlp_bias", "false"},
+    {"rope_interleaved", "false"},     {"use_bidirectional_attention", "false"},
+    {"decoder_sparse_step", "1"},      {"mlp_only_layers", "[]"},
+    {"norm_topk_prob", "true"},
+};
+
+constexpr int64_t kMaxExperts = 4096;
+
+class Translator {
+ public:
+  Translator(const json& root, const std::string& name, const HfConfig& config,
+             const HfFamily& family)
+      : section_(root, name, ""), config_(config) {
+    out_.family = &family;
+  }
+
+  Result<HfMetadata> run(std::string_view model_name) && {
+    OCTAVO_CHECK_OK(check_fields());
+    out_.keys.string("general.architecture", out_.family->architecture);
+    out_.keys.string("general.name", model_name);
+    OCTAVO_CHECK_OK(read_sizes());
+    OCTAVO_CHECK_OK(read_attention());
+    OCTAVO_CHECK_OK(read_windows());
+    OCTAVO_CHECK_OK(read_experts());
+    OCTAVO_CHECK_OK(read_hf_rope(section_, config_, out_));
+    OCTAVO_TRY(const auto tied, section_.find_bool("tie_word_embeddings"));
+    out_.tied_head = tied.value_or(out_.family->tied_by_default);
+    return std::move(out_);
+  }
+
+ private:
+  std::string key(std::string_view rest) const {
+    return fmt::format("{}.{}", out_.family->architecture, rest);
+  }
+
+  void number(std::string_view rest, int64_t value) {
+    out_.keys.u32(key(rest), static_cast<uint32_t>(value));
+  }
+
+  Result<void> check_fields() const {
+    for (const auto& [field, value] : section_.object().items()) {
+      if (value.is_null()) continue;
+      if (field == "quantization_config") return refuse_quantized(value);
+      OCTAVO_CHECK_OK(check_field(field, value));
+    }
+    return {};
+  }
+
+  Result<void> check_field(const std::string& field, const json& value) const {
+    if (field == "hidden_act" || field == "hidden_activation")
+      return check_fixed(field, value, out_.family->post_norms ? R"("gelu_pytorch_tanh")"
+                                                               : R"("silu")");
+    if (field == "query_pre_attn_scalar")
+      return check_fixed(field, value, fmt::format("{}", config_.head_dim));
+    for (const Fixed& fixed : kFixed)
+      if (fixed.field == field) return check_fixed(field, value, fixed.value);
+    if (std::find(std::begin(kKnownFields), std::end(kKnownFields), field) !=
+        std::end(kKnownFields))
+      return {};
+    return fail(ErrorCode::unsupported,
+                fmt::format("{}: field {} is not supported: the model may compute something this "
+                            "program does not",
+                            section_.file(), quote(field)));
+  }
+
+  Result<void> check_fixed(const std::string& field, const json& value,
+                           std::string_view supported) const {
+    if (value == json::parse(supported)) return {};
+    return section_.error(field, fmt::format("is {}; only {} is supported", quote(value.dump()),
+                                             supported),
+                          ErrorCode::unsupported);
+  }
+
+  Result<void> refuse_quantized(const json& value) const {
+    const auto method = value.is_object() ? value.find("quant_method") : value.end();
+    const bool named = value.is_object() && method != value.end() && method->is_string();
+    return section_.error(
+        "quantization_config",
+        fmt::format("means weights quantised by {}, which are not read; take the folder of the "
+                    "unquantised model",
+                    quote(named ? method->get<std::string>() : "an unknown method")),
+        ErrorCode::unsupported);
+  }
+
+  Result<void> read_sizes() {
+    OCTAVO_TRY(const int64_t intermediate, section_.number("intermediate_size"));
+    OCTAVO_TRY(const auto eps, section_.find_real("rms_norm_eps"));
+    if (!eps) return section_.error("rms_norm_eps", "is missing");
+    if (!config_.max_position_embeddings)
+      return section_.error("max_position_embeddings", "is missing");
+    number("block_count", config_.num_hidden_layers);
+    number("context_length", *config_.max_position_embeddings);
+    number("embedding_length", config_.hidden_size);
+    number("feed_forward_length", intermediate);
+    out_.keys.f32(key("attention.layer_norm_rms_epsilon"), static_cast<float>(*eps));
+    if (config_.vocab_size) number("vocab_size", *config_.vocab_size);
+    return {};
+  }
+
+  Result<void> read_attention() {
+    number("attention.head_count", config_.num_attention_heads);
+    number("attention.head_count_kv", config_.num_key_value_heads);
+    number("attention.key_length", config_.head_dim);
+    number("attention.value_length", config_.head_dim);
+    out_.head_dim = static_cast<int>(config_.head_dim);
+    return {};
+  }
+
+  // GGUF says: one window, and that every N-th layer has none.
+  Result<void> read_windows() {
+    const auto& windows = config_.windows;
+    const auto first = std::find_if(windows.begin(), windows.end(), [](int64_t w) { return w; });
+    if (first == windows.end()) return {};
+    const auto global = std::find(windows.begin(), windows.end(), 0);
+    // Past the end if there is none.
+    const int64_t every = global - windows.begin() + 1;
+    for (size_t i = 0; i < windows.size(); ++i)
+      if (windows[i] != ((static_cast<int64_t>(i) + 1) % every == 0 ? 0 : *first))
+        return section_.error("layer_types",
+                              "(or what stands for it) does not make every N-th layer a global "
+                              "one, which alone is supported",
+                              ErrorCode::unsupported);
+    number("attention.sliding_window", *first);
+    if (global != windows.end() || out_.family->post_norms)
+      number("attention.sliding_window_pattern", every);
+    return {};
+  }
+
+  Result<void> read_experts() {
+    OCTAVO_TRY(auto count, section_.find_number("num_local_experts", 1, kMaxExperts));
+    if (!count) {
+      OCTAVO_TRY(count, section_.find_number("num_experts", 1, kMaxExperts));
+    }
+    OCTAVO_TRY(const auto used, section_.find_number("num_experts_per_tok", 1, kMaxExperts));
+    if (!count && !used) return {};
+    if (!count) return section_.error("num_local_experts", "is missing");
+    if (!used) return section_.error("num_experts_per_tok", "is missing");
+    if (*used > *count)
+      return section_.error("num_experts_per_tok",
+                            fmt::format("is {}, of {} experts", *used, *count));
+    out_.num_experts = static_cast<int>(*count);
+    number("expert_count", *count);
+    number("expert_used_count", *used);
+    OCTAVO_TRY(const auto width, section_.find_number("moe_intermediate_size"));
+    if (width) number("expert_feed_forward_length", *width);
+    return {};
+  }
+
+  JsonSection section_;
+  const HfConfig& config_;
+  HfMetadata out_;
+};
+
+}  // namespace
+
+Result<HfMetadata> read_hf_metadata(std::string_view text, const std::string& name,
+                                    std::string_view model_name) {
+  OCTAVO_TRY(const HfConfig config, parse_hf_config(text, name));
+  OCTAVO_TRY(const json root, parse_config_json(text, name));
+  const HfFamily* family =
+      root.contains("text_config") ? nullptr : find_hf_family(config.model_type);
+  if (!family) {
+    std::vector<std::string_view> known;
+    for (const HfFamily& f : hf_families()) known.push_back(f.model_type);
+    return fail(ErrorCode::unsupported,
+                fmt::format("{}: model_type {} is not supported{}; supported are {}", name,
+                            quote(config.model_type),
+                            root.contains("text_config") ? " (a model of text and images)" : "",
+                            fmt::join(known, ", ")));
+  }
+  return Translator(root, name, config, *family).run(model_name);
+}
+
+}  // namespace octavo

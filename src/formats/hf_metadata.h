@@ -1,0 +1,36 @@
+// A Hugging Face config.json as the metadata that a GGUF file of the same model has.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "formats/gguf_keys.h"
+#include "formats/hf_families.h"
+#include "tensor/dtype.h"
+
+namespace octavo {
+
+// What a GGUF file keeps in a tensor of its own, though it follows from config.json.
+struct HfMadeVector {
+  std::string name;
+  std::vector<float> values;
+};
+
+struct HfMetadata {
+  const HfFamily* family = nullptr;
+  GgufKeys keys;
+  std::vector<HfMadeVector> vectors;
+  bool tied_head = false;
+  int head_dim = 0;
+  int num_experts = 0;  // 0: none
+};
+
+// Reads both spellings of rope: rope_parameters, and the older rope_theta with rope_scaling.
+// Errors: those of parse_hf_config; unsupported (an unknown family, rope kind or field: it may
+// change what the model computes).
+Result<HfMetadata> read_hf_metadata(std::string_view json, const std::string& name,
+                                    std::string_view model_name);
+
+}  // namespace octavo

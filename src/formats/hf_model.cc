@@ -1,0 +1,241 @@
+#include "formats/hf_model.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <map>
+
+#include "formats/hf_tokenizer.h"
+#include "formats/quote.h"
+#include "tensor/dequant.h"
+
+namespace octavo {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string_view text_of(const FileMap& map) {
+  return {reinterpret_cast<const char*>(map.bytes().data()), map.size()};
+}
+
+std::string name_of(const std::string& folder) {
+  std::error_code error;
+  const fs::path real = fs::canonical(folder, error);
+  return error ? folder : real.filename().string();
+}
+
+bool is_query_or_key(std::string_view name) {
+  return name.ends_with(".attn_q.weight") || name.ends_with(".attn_k.weight");
+}
+
+bool is_norm(std::string_view name) { return name.ends_with("norm.weight"); }
+bool is_router(std::string_view name) { return name.ends_with(".ffn_gate_inp.weight"); }
+
+// GGUF's row r of a head is row r / 2 of the first half for even r, of the second for odd.
+int64_t source_row(int64_t row, int64_t head_rows) {
+  const int64_t head = row / head_rows, within = row % head_rows;
+  return head * head_rows + within % 2 * (head_rows / 2) + within / 2;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<HfModel>> HfModel::open(const std::string& folder, WeightTypes types) {
+  OCTAVO_TRY(FileMap config, FileMap::open(folder + "/config.json"));
+  OCTAVO_TRY(HfMetadata hf, read_hf_metadata(text_of(config), config.path(), name_of(folder)));
+  OCTAVO_TRY(GgufMetadata metadata, GgufMetadata::create(folder, hf.keys.entries()));
+  OCTAVO_TRY(Shards shards, Shards::open(folder));
+  std::unique_ptr<HfModel> model(
+      new HfModel(std::move(metadata), std::move(hf), std::move(shards), std::move(config)));
+  OCTAVO_CHECK_OK(model->add_tensors(types));
+  return model;
+}
+
+HfModel::HfModel(GgufMetadata metadata, HfMetadata hf, Shards shards, FileMap config)
+    : ModelSource(std::move(metadata)),
+      hf_(std::move(hf)),
+      shards_(std::move(shards)),
+      config_(std::move(config)) {}
+
+tl::unexpected<Error> HfModel::tensor_error(std::string_view hf_name, std::string_view what,
+                                            ErrorCode code) const {
+  return fail(code, fmt::format("{}: tensor {} {}", file(), quote(hf_name), what));
+}
+
+Result<void> HfModel::add_tensors(const WeightTypes& types) {
+  std::map<std::string, size_t> numbers;
+  for (const ShardTensor& part : shards_.tensors()) {
+    const std::string& name = part.view->name;
+    const auto found = gguf_name_of(*hf_.family, name);
+    if (!found)
+      return tensor_error(name, fmt::format("is not part of the family {} as this program knows it",
+                                            hf_.family->model_type),
+                          ErrorCode::unsupported);
+    const bool unused_head = hf_.tied_head && found->name == "output.weight";
+    if (found->ignored || unused_head) continue;
+    const auto [it, added] = numbers.emplace(found->name, tensors_.size());
+    if (added) {
+      tensors_.emplace_back().name = found->name;
+      recipes_.emplace_back();
+    }
+    auto& parts = recipes_[it->second].parts;
+    const size_t place = static_cast<size_t>(found->expert.value_or(0));
+    const auto limit = static_cast<size_t>(found->expert ? hf_.num_experts : 1);
+    if (place >= limit)
+      return tensor_error(name, fmt::format("is of an expert beyond the {} of config.json", limit),
+                          ErrorCode::corrupt_file);
+    parts.resize(limit);
+    if (parts[place].view)
+      return tensor_error(name, fmt::format("stands for the same as {}",
+                                            quote(parts[place].view->name)),
+                          ErrorCode::unsupported);
+    parts[place] = part;
+  }
+  for (size_t i = 0; i < tensors_.size(); ++i) OCTAVO_CHECK_OK(finish(i, types));
+  for (const HfMadeVector& made : hf_.vectors) {
+    TensorView& tensor = tensors_.emplace_back();
+    tensor.name = made.name;
+    tensor.data = std::as_bytes(std::span(made.values));
+    tensor.shape[0] = static_cast<int64_t>(made.values.size());
+    recipes_.emplace_back();
+  }
+  std::vector<std::string_view> names;
+  for (const TensorView& tensor : tensors_) names.push_back(tensor.name);
+  index_ = NameIndex(names);
+  if (types.matrices) conversion_ = fmt::format("matrices as {}", octavo::name(*types.matrices));
+  if (!hf_.tied_head && !find_tensor("output.weight"))
+    return tensor_error("lm_head.weight", "is missing, and tie_word_embeddings is not true",
+                        ErrorCode::corrupt_file);
+  return {};
+}
+
+// Shape and type, and how it is made.
+Result<void> HfModel::finish(size_t index, const WeightTypes& types) {
+  TensorView& tensor = tensors_[index];
+  Recipe& recipe = recipes_[index];
+  for (size_t i = 0; i < recipe.parts.size(); ++i) {
+    const ShardTensor& part = recipe.parts[i];
+    if (!part.view)
+      return tensor_error(spelling(tensor.name), fmt::format("is missing for expert {}", i),
+                          ErrorCode::corrupt_file);
+    const TensorView& first = *recipe.parts[0].view;
+    if (part.view->shape != first.shape || part.view->type != first.type)
+      return tensor_error(part.view->name, fmt::format("differs in shape or type from {}",
+                                                       quote(first.name)),
+                          ErrorCode::corrupt_file);
+  }
+  const TensorView& first = *recipe.parts[0].view;
+  tensor.shape = first.shape;
+  tensor.rank = first.rank;
+  const bool of_experts = tensor.name.find("_exps.") != std::string::npos;
+  if ((of_experts || is_query_or_key(tensor.name)) && first.rank != 2)
+    return tensor_error(first.name, fmt::format("has {} dimensions; 2 are expected", first.rank),
+                        ErrorCode::corrupt_file);
+  if (of_experts) {
+    tensor.shape[2] = static_cast<int64_t>(recipe.parts.size());
+    tensor.rank = 3;
+  }
+  recipe.plus_one = hf_.family->norms_from_zero && is_norm(tensor.name);
+  if (hf_.family->permuted_qk && is_query_or_key(tensor.name)) {
+    if (tensor.rows() % hf_.head_dim != 0 || hf_.head_dim % 2 != 0)
+      return tensor_error(first.name, fmt::format("has {} rows, which is no number of heads of {}",
+                                                  tensor.rows(), hf_.head_dim),
+                          ErrorCode::corrupt_file);
+    recipe.permuted_heads = static_cast<int>(tensor.rows() / hf_.head_dim);
+  }
+  tensor.type = first.type;
+  OCTAVO_TRY(tensor.type, type_of(tensor, types));
+  if (lies_ready(tensor, recipe)) tensor.data = first.data;
+  return {};
+}
+
+Result<DType> HfModel::type_of(const TensorView& tensor, const WeightTypes& types) const {
+  if (tensor.rank < 2 || is_router(tensor.name)) return DType::f32;
+  const DType type = types.matrices.value_or(tensor.type);
+  const int block = info(type).block_elements;
+  if (tensor.cols() % block == 0) return type;
+  return tensor_error(spelling(tensor.name),
+                      fmt::format("has rows of {} values, which blocks of {} do not divide; leave "
+                                  "--quantization away",
+                                  tensor.cols(), block),
+                      ErrorCode::unsupported);
+}
+
+// Safetensors may lie at any byte; kernels want whole elements.
+bool HfModel::lies_ready(const TensorView& tensor, const Recipe& recipe) const {
+  const TensorView& first = *recipe.parts[0].view;
+  const size_t alignment = static_cast<size_t>(info(first.type).block_bytes);
+  return recipe.parts.size() == 1 && recipe.permuted_heads == 0 && !recipe.plus_one &&
+         tensor.type == first.type &&
+         reinterpret_cast<uintptr_t>(first.data.data()) % alignment == 0;
+}
+
+TensorView HfModel::read(const TensorView& tensor, std::vector<std::byte>& room) const {
+  if (!tensor.data.empty()) return tensor;
+  const Recipe& recipe = recipes_[static_cast<size_t>(&tensor - tensors_.data())];
+  const int64_t cols = tensor.cols(), rows = tensor.shape[1];
+  const size_t to = row_bytes(tensor.type, static_cast<size_t>(cols));
+  room.resize(to * static_cast<size_t>(tensor.rows()));
+  std::vector<float> values(static_cast<size_t>(cols));
+  std::byte* out = room.data();
+  for (const ShardTensor& part : recipe.parts) {
+    const TensorView& source = *part.view;
+    const size_t from = row_bytes(source.type, static_cast<size_t>(cols));
+    for (int64_t row = 0; row < rows; ++row, out += to) {
+      const int64_t at = recipe.permuted_heads ? source_row(row, hf_.head_dim) : row;
+      const std::byte* in = source.data.data() + static_cast<size_t>(at) * from;
+      if (source.type == tensor.type && !recipe.plus_one) {
+        std::memcpy(out, in, to);
+        continue;
+      }
+      dequantize_row(source.type, in, values.data(), cols);
+      if (recipe.plus_one)
+        for (float& value : values) value += 1;
+      round_row(tensor.type, values.data(), out, cols);
+    }
+  }
+  TensorView made = tensor;
+  made.data = room;
+  return made;
+}
+
+std::string HfModel::format() const {
+  return fmt::format("safetensors, {} file{}", shards_.files().size(),
+                     shards_.files().size() == 1 ? "" : "s");
+}
+
+uint64_t HfModel::size() const {
+  uint64_t bytes = 0;
+  for (const SafetensorsFile& file : shards_.files()) bytes += file.bytes().size();
+  return bytes;
+}
+
+const TensorView* HfModel::find_tensor(std::string_view name) const {
+  const auto i = index_.find(name);
+  return i ? &tensors_[*i] : nullptr;
+}
+
+void HfModel::drop(const TensorView& tensor) const {
+  for (const ShardTensor& part : recipes_[static_cast<size_t>(&tensor - tensors_.data())].parts)
+    part.file->drop(*part.view);
+}
+
+std::string HfModel::spelling(std::string_view name) const {
+  const auto i = index_.find(name);
+  if (i && !recipes_[*i].parts.empty()) return recipes_[*i].parts[0].view->name;
+  return hf_name_of(*hf_.family, name);
+}
+
+Result<TokenizerSpec> HfModel::tokenizer() const { return read_hf_tokenizer(file()); }
+
+std::vector<ModelFilePart> HfModel::parts() const {
+  std::vector<ModelFilePart> parts = {{config_.identity(), config_.bytes(), config_.size()}};
+  for (const SafetensorsFile& file : shards_.files())
+    if (file.map()) parts.push_back({file.map()->identity(), file.bytes(), file.data_offset()});
+  return parts;
+}
+
+std::string HfModel::conversion() const { return conversion_; }
+
+}  // namespace octavo

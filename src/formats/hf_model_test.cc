@@ -1,0 +1,329 @@
+#include "formats/hf_model.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "formats/gguf.h"
+#include "formats/open_model.h"
+#include "support/paths.h"
+#include "support/safetensors_writer.h"
+#include "support/temp_folder.h"
+#include "tensor/dequant.h"
+
+namespace octavo {
+namespace {
+
+using namespace testing;
+using nlohmann::json;
+namespace fs = std::filesystem;
+
+constexpr const char* kModels[] = {"llama-tied", "llama-untied", "llama-rope3", "qwen2", "mistral"};
+
+std::string tiny(const std::string& name) { return test_data("tiny/" + name); }
+
+std::vector<float> values_of(const ModelSource& source, const TensorView& tensor) {
+  std::vector<std::byte> room;
+  const TensorView stored = source.read(tensor, room);
+  std::vector<float> values(static_cast<size_t>(tensor.cols() * tensor.rows()));
+  const size_t row = row_bytes(tensor.type, static_cast<size_t>(tensor.cols()));
+  EXPECT_EQ(stored.data.size(), row * static_cast<size_t>(tensor.rows()));
+  for (int64_t r = 0; r < tensor.rows(); ++r)
+    dequantize_row(tensor.type, stored.data.data() + static_cast<size_t>(r) * row,
+                   values.data() + r * tensor.cols(), tensor.cols());
+  return values;
+}
+
+// Names, shapes and values are those that another program's conversion to GGUF has.
+void expect_same_tensors(const ModelSource& folder, const ModelSource& gguf) {
+  EXPECT_EQ(folder.tensors().size(), gguf.tensors().size());
+  for (const TensorView& expected : gguf.tensors()) {
+    const TensorView* tensor = folder.find_tensor(expected.name);
+    ASSERT_NE(tensor, nullptr) << expected.name;
+    EXPECT_EQ(tensor->shape, expected.shape) << expected.name;
+    if (expected.name != "rope_freqs.weight") {
+      EXPECT_EQ(values_of(folder, *tensor), values_of(gguf, expected)) << expected.name;
+      continue;
+    }
+    const auto made = values_of(folder, *tensor), given = values_of(gguf, expected);
+    for (size_t i = 0; i < given.size(); ++i) EXPECT_NEAR(made[i], given[i], 1e-5 * given[i]);
+  }
+}
+
+// Every key that decides what is computed has the same value.
+void expect_same_keys(const ModelSource& folder, const ModelSource& gguf) {
+  for (const GgufEntry& expected : gguf.metadata()) {
+    if (expected.key.starts_with("tokenizer.") || expected.key.starts_with("general.")) continue;
+    const GgufEntry* entry = folder.find(expected.key);
+    ASSERT_NE(entry, nullptr) << expected.key;
+    EXPECT_EQ(value_text(*entry), value_text(expected)) << expected.key;
+  }
+  EXPECT_EQ(*folder.get_string("general.architecture"), *gguf.get_string("general.architecture"));
+}
+
+TEST(HfModel, IsWhatItsGgufFileIs) {
+  for (const char* name : kModels) {
+    SCOPED_TRACE(name);
+    const auto folder = HfModel::open(tiny(name));
+    const auto gguf = GgufFile::open(tiny(name) + "/" + name + "-F32.gguf");
+    ASSERT_TRUE(folder) << folder.error().message;
+    ASSERT_TRUE(gguf) << gguf.error().message;
+    expect_same_tensors(**folder, *gguf);
+    expect_same_keys(**folder, *gguf);
+  }
+}
+
+TEST(HfModel, HasTheTokenizerOfItsGgufFile) {
+  for (const char* name : kModels) {
+    const auto folder = HfModel::open(tiny(name));
+    const auto gguf = GgufFile::open(tiny(name) + "/" + name + "-F32.gguf");
+    const auto spec = (*folder)->tokenizer();
+    const auto expected = gguf->tokenizer();
+    ASSERT_TRUE(spec) << spec.error().message;
+    ASSERT_EQ(spec->tokens.size(), expected->tokens.size());
+    for (size_t i = 0; i < spec->tokens.size(); ++i)
+      EXPECT_EQ(spec->tokens[i], expected->tokens[i]);
+    EXPECT_EQ(spec->types, expected->types);
+    ASSERT_EQ(spec->merges.size(), expected->merges.size());
+    for (size_t i = 0; i < spec->merges.size(); ++i)
+      EXPECT_EQ(spec->merges[i], expected->merges[i]);
+    EXPECT_EQ(spec->bos, expected->bos);
+    EXPECT_EQ(spec->eos, expected->eos);
+    EXPECT_EQ(spec->padding, expected->padding);
+    EXPECT_EQ(spec->add_bos, expected->add_bos);
+    EXPECT_EQ(spec->chat_template, expected->chat_template);
+  }
+}
+
+// A copy of a tiny model whose files a test changes.
+class HfModelFolder : public ::testing::Test {
+ protected:
+  HfModelFolder() {
+    for (const auto& entry : fs::directory_iterator(tiny("llama-tied")))
+      if (entry.path().extension() != ".gguf") fs::copy(entry.path(), folder_.path());
+  }
+
+  std::string path() const { return folder_.path(); }
+  json config() const { return json::parse(read_file(path() + "/config.json")); }
+  void set_config(const json& value) { write("config.json", value.dump()); }
+  void write(const std::string& name, const std::string& text) {
+    std::ofstream(path() + "/" + name, std::ios::binary) << text;
+  }
+
+  Error open_error() const {
+    const auto model = HfModel::open(path());
+    return model ? Error{ErrorCode::cancelled, "no error"} : model.error();
+  }
+  void expect_error(std::string_view what) const {
+    const Error error = open_error();
+    EXPECT_NE(error.message.find(what), std::string::npos) << error.message;
+  }
+
+  // model.safetensors with its header changed, and data for what was added.
+  template <class Change>
+  void change_header(Change change) {
+    const std::string text = read_file(path() + "/model.safetensors");
+    uint64_t length = 0;
+    std::memcpy(&length, text.data(), 8);
+    json header = json::parse(text.substr(8, length));
+    std::string data = text.substr(8 + length);
+    change(header, data);
+    write("model.safetensors", safetensors(header.dump(), data));
+  }
+
+  TempFolder folder_;
+};
+
+constexpr const char* kFirstQ = "model.layers.0.self_attn.q_proj.weight";
+
+TEST_F(HfModelFolder, ReadsBothSpellingsOfRope) {
+  json c = config();
+  c.erase("rope_parameters");
+  c["rope_theta"] = 5000.0;
+  set_config(c);
+  EXPECT_EQ(*(*HfModel::open(path()))->get_f32("llama.rope.freq_base"), 5000.0f);
+  c["rope_parameters"] = {{"rope_type", "linear"}, {"factor", 4.0}, {"rope_theta", 7000.0}};
+  set_config(c);
+  const auto model = HfModel::open(path());
+  EXPECT_EQ(*(*model)->get_f32("llama.rope.freq_base"), 7000.0f);
+  EXPECT_EQ(*(*model)->get_f32("llama.rope.scaling.factor"), 4.0f);
+}
+
+TEST_F(HfModelFolder, RefusesConfigurationsByField) {
+  const json original = config();
+  const std::pair<json, const char*> cases[] = {
+      {{{"model_type", "gpt_neox"}}, "model_type 'gpt_neox' is not supported; supported are llama"},
+      {{{"attention_bias", true}}, "field 'attention_bias' is 'true'; only false"},
+      {{{"hidden_act", "relu"}}, "only \"silu\" is supported"},
+      {{{"logit_scale", 0.5}}, "field 'logit_scale' is not supported"},
+      {{{"quantization_config", {{"quant_method", "gptq"}}}}, "quantised by 'gptq'"},
+      {{{"rope_parameters", {{"rope_type", "mrope"}}}}, "'mrope'"},
+      {{{"rope_parameters", {{"rope_type", "linear"}}}}, "'rope_parameters.factor' is missing"},
+      {{{"rope_parameters", {{"rope_type", "linear"}, {"factor", 2}, {"mscale", 1}}}},
+       "'rope_parameters.mscale' is not known"},
+      {{{"rms_norm_eps", nullptr}}, "'rms_norm_eps' is missing"},
+      {{{"rms_norm_eps", "x"}}, "'rms_norm_eps' is not a number"},
+      {{{"intermediate_size", -1}}, "'intermediate_size'"},
+      {{{"tie_word_embeddings", false}}, "tensor 'lm_head.weight' is missing"},
+      {{{"num_local_experts", 4}}, "'num_experts_per_tok' is missing"},
+  };
+  for (const auto& [change, message] : cases) {
+    json c = original;
+    c.update(change);
+    set_config(c);
+    expect_error(message);
+  }
+  write("config.json", "{");
+  expect_error("config.json: is not a JSON object");
+}
+
+TEST_F(HfModelFolder, NamesTensorsThatDoNotBelong) {
+  change_header([](json& header, std::string& data) {
+    header["model.layers.0.self_attn.sink"] = {
+        {"dtype", "F32"}, {"shape", {1}}, {"data_offsets", {data.size(), data.size() + 4}}};
+    data.append(4, '\0');
+  });
+  expect_error("tensor 'model.layers.0.self_attn.sink' is not part of the family llama");
+}
+
+TEST_F(HfModelFolder, IgnoresWhatFollowsFromTheConfiguration) {
+  change_header([](json& header, std::string& data) {
+    header["model.layers.0.self_attn.rotary_emb.inv_freq"] = {
+        {"dtype", "F32"}, {"shape", {8}}, {"data_offsets", {data.size(), data.size() + 32}}};
+    data.append(32, '\0');
+  });
+  EXPECT_EQ(open_error().message, "no error");
+}
+
+TEST_F(HfModelFolder, OneSpellingOfANumber) {
+  change_header([](json& header, std::string&) {
+    header["model.layers.00.self_attn.q_proj.weight"] = header[kFirstQ];
+    header.erase(kFirstQ);
+  });
+  expect_error("tensor 'model.layers.00.self_attn.q_proj.weight' is not part");
+}
+
+TEST_F(HfModelFolder, MessagesHaveTheNamesOfTheFiles) {
+  const auto model = HfModel::open(path());
+  EXPECT_EQ((*model)->spelling("blk.1.attn_q.weight"), "model.layers.1.self_attn.q_proj.weight");
+  EXPECT_EQ((*model)->spelling("blk.7.ffn_down.weight"), "model.layers.7.mlp.down_proj.weight");
+}
+
+TEST_F(HfModelFolder, RefusesRowsThatAreNoHeads) {
+  change_header([](json& header, std::string&) {
+    header[kFirstQ]["shape"] = {1024, 4};
+    header["model.layers.0.self_attn.k_proj.weight"]["shape"] = {8, 256};
+  });
+  expect_error("which is no number of heads of 16");
+}
+
+// The first `count` tensors go to one shard, the rest to another.
+void split(const std::string& folder, size_t count) {
+  const auto whole = SafetensorsFile::open(folder + "/model.safetensors");
+  json map;
+  size_t i = 0;
+  for (const char* name : {"a.safetensors", "b.safetensors"}) {
+    json header = json::object();
+    std::string data;
+    for (; i < whole->tensors().size() && (i < count || name[0] == 'b'); ++i) {
+      const TensorView& t = whole->tensors()[i];
+      std::vector<int64_t> shape;
+      for (int d = t.rank; d-- > 0;) shape.push_back(t.shape[static_cast<size_t>(d)]);
+      header[t.name] = {{"dtype", "F32"},
+                        {"shape", shape},
+                        {"data_offsets", {data.size(), data.size() + t.data.size()}}};
+      data.append(reinterpret_cast<const char*>(t.data.data()), t.data.size());
+      map[t.name] = name;
+    }
+    std::ofstream(folder + "/" + name, std::ios::binary) << safetensors(header.dump(), data);
+  }
+  fs::remove(folder + "/model.safetensors");
+  std::ofstream(folder + "/model.safetensors.index.json") << json{{"weight_map", map}}.dump();
+}
+
+TEST_F(HfModelFolder, ReadsShards) {
+  split(path(), 5);
+  const auto model = HfModel::open(path());
+  ASSERT_TRUE(model) << model.error().message;
+  EXPECT_EQ((*model)->format(), "safetensors, 2 files");
+  expect_same_tensors(**model, *GgufFile::open(tiny("llama-tied") + "/llama-tied-F32.gguf"));
+}
+
+TEST_F(HfModelFolder, RefusesIndexesThatContradictTheFiles) {
+  split(path(), 5);
+  const std::string index = "model.safetensors.index.json";
+  const json original = json::parse(read_file(path() + "/" + index));
+  const auto try_map = [&](const char* tensor, const json& file, const char* message) {
+    json changed = original;
+    if (file.is_null())
+      changed["weight_map"].erase(tensor);
+    else
+      changed["weight_map"][tensor] = file;
+    write(index, changed.dump());
+    expect_error(message);
+  };
+  const bool in_a = original["weight_map"][kFirstQ] == "a.safetensors";
+  try_map(kFirstQ, in_a ? "b.safetensors" : "a.safetensors", "is missing, though");
+  try_map(kFirstQ, nullptr, "does not list it");
+  try_map("model.layers.9.x", "a.safetensors", "tensor 'model.layers.9.x' is missing, though");
+  try_map(kFirstQ, "c.safetensors", "c.safetensors");
+  for (const char* name : {"../a.safetensors", "/etc/a.safetensors", "x/a.safetensors", "a.bin",
+                           ".safetensors", ""})
+    try_map(kFirstQ, name, "is no name of a safetensors file of this folder");
+  try_map(kFirstQ, 5, "is no name of a safetensors file of this folder");
+  write(index, R"({"weight_map":[]})");
+  expect_error("'weight_map' is missing or no object");
+  write(index, original.dump());
+  fs::copy_file(path() + "/a.safetensors", path() + "/b.safetensors",
+                fs::copy_options::overwrite_existing);
+  expect_error("is also in");
+}
+
+TEST_F(HfModelFolder, SaysWhatIsNotThere) {
+  fs::remove(path() + "/model.safetensors");
+  expect_error("neither model.safetensors nor model.safetensors.index.json is there");
+  write("pytorch_model.bin", "x");
+  expect_error("pytorch_model.bin can run programs and is not read");
+}
+
+TEST_F(HfModelFolder, RoundsMatricesOnly) {
+  const auto model = HfModel::open(path(), {DType::q8_0});
+  ASSERT_TRUE(model) << model.error().message;
+  const auto exact = HfModel::open(path());
+  const auto gguf = GgufFile::open(tiny("llama-tied") + "/llama-tied-Q8_0.gguf");
+  for (const TensorView& expected : gguf->tensors()) {
+    const TensorView* tensor = (*model)->find_tensor(expected.name);
+    ASSERT_EQ(tensor->type, expected.type) << expected.name;
+    EXPECT_EQ(values_of(**model, *tensor), values_of(*gguf, expected)) << expected.name;
+  }
+  EXPECT_NE((*model)->conversion(), (*exact)->conversion());
+}
+
+TEST_F(HfModelFolder, RoundsToFourBitsAsGgufFilesAre) {
+  const auto model = HfModel::open(path(), {DType::q4_0});
+  const auto gguf = GgufFile::open(tiny("llama-tied") + "/llama-tied-Q4_0.gguf");
+  for (const TensorView& expected : gguf->tensors())
+    EXPECT_EQ(values_of(**model, *(*model)->find_tensor(expected.name)),
+              values_of(*gguf, expected))
+        << expected.name;
+}
+
+TEST(OpenModel, GgufWeightsStayAsTheyAre) {
+  const auto model = open_model(tiny("qwen2") + "/qwen2-F32.gguf", {DType::q8_0});
+  ASSERT_FALSE(model);
+  EXPECT_EQ(model.error().code, ErrorCode::invalid_argument);
+}
+
+TEST(WeightTypes, AreNamed) {
+  EXPECT_EQ(weight_types("auto", "none")->matrices, std::nullopt);
+  EXPECT_EQ(weight_types("float32", "")->matrices, std::nullopt);
+  EXPECT_EQ(weight_types("bfloat16", "none")->matrices, DType::bf16);
+  EXPECT_EQ(weight_types("bfloat16", "int4")->matrices, DType::q4_0);
+  EXPECT_FALSE(weight_types("int4", "none"));
+  EXPECT_FALSE(weight_types("auto", "gptq"));
+}
+
+}  // namespace
+}  // namespace octavo

@@ -1,0 +1,24 @@
+#include "formats/open_model.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "formats/gguf.h"
+#include "formats/hf_model.h"
+
+namespace octavo {
+
+Result<std::unique_ptr<ModelSource>> open_model(const std::string& path, WeightTypes types) {
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error)) return HfModel::open(path, types);
+  OCTAVO_TRY(GgufFile file, GgufFile::open(path));
+  if (types.matrices)
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("{}: the weights of a GGUF file are used as they are; --quantization, "
+                            "and --dtype float16 or bfloat16, are for folders of safetensors",
+                            path));
+  return std::make_unique<GgufFile>(std::move(file));
+}
+
+}  // namespace octavo

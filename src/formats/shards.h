@@ -1,0 +1,54 @@
+// The tensors of a Hugging Face folder: one file model.safetensors, or several that
+// model.safetensors.index.json lists.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "formats/name_index.h"
+#include "formats/safetensors.h"
+
+namespace octavo {
+
+// A tensor, and the file that it lies in.
+struct ShardTensor {
+  const TensorView* view;
+  const SafetensorsFile* file;
+};
+
+// Files that are listed without a path and end in ".safetensors", without repetition.
+// weight_map: the index's text. Errors: corrupt_file, unsupported; they name the file `name`.
+struct ShardIndex {
+  struct Entry {
+    std::string tensor;
+    size_t file;  // number in `files`
+  };
+  std::vector<std::string> files;
+  std::vector<Entry> entries;
+
+  static Result<ShardIndex> parse(std::string_view text, const std::string& name);
+};
+
+class Shards {
+ public:
+  // Errors: not_found (no weights there), those of SafetensorsFile::open and ShardIndex::parse,
+  // corrupt_file (index and files do not say the same about a tensor, which is named).
+  static Result<Shards> open(const std::string& folder);
+
+  std::span<const SafetensorsFile> files() const { return files_; }
+  std::span<const ShardTensor> tensors() const { return tensors_; }
+  const ShardTensor* find(std::string_view name) const;
+
+ private:
+  Shards() = default;
+  Result<void> collect();
+  Result<void> compare(const ShardIndex& index, const std::string& name) const;
+
+  std::vector<SafetensorsFile> files_;  // not changed after tensors_ points into it
+  std::vector<ShardTensor> tensors_;
+  NameIndex index_;
+};
+
+}  // namespace octavo
