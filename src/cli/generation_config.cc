@@ -62,8 +62,10 @@ Result<SamplingParams> generation_defaults(const std::string& which,
     params.top_p = known->top_p;
     return params;
   }
-  const fs::path beside = fs::path(model_path).parent_path() / "generation_config.json";
   std::error_code error;
+  const fs::path model(model_path);
+  const fs::path beside =
+      (fs::is_directory(model, error) ? model : model.parent_path()) / "generation_config.json";
   if (fs::is_regular_file(beside, error)) return read_config(beside.string());
   return SamplingParams{};
 }

@@ -102,10 +102,10 @@ class HfModelFolder : public ::testing::Test {
  protected:
   HfModelFolder() {
     for (const auto& entry : fs::directory_iterator(tiny("llama-tied")))
-      if (entry.path().extension() != ".gguf") fs::copy(entry.path(), folder_.path());
+      if (entry.path().extension() != ".gguf") fs::copy(entry.path(), folder_.file(""));
   }
 
-  std::string path() const { return folder_.path(); }
+  std::string path() const { return folder_.file("."); }
   json config() const { return json::parse(read_file(path() + "/config.json")); }
   void set_config(const json& value) { write("config.json", value.dump()); }
   void write(const std::string& name, const std::string& text) {

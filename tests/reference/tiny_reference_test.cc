@@ -1,6 +1,6 @@
 // Tiny random models of each family, in four weight types, against fp32 values of another
-// implementation (NAME/reference.json: full logits after three prompts, 32 greedy
-// tokens with their margins).
+// implementation (NAME/reference.json: full logits after three prompts, 32 greedy tokens with their
+// margins), from GGUF files and from the folder of safetensors.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -17,23 +17,28 @@ using namespace testing;
 constexpr const char* kModels[] = {"llama-tied", "llama-untied", "llama-rope3", "qwen2",
                                    "mistral",    "qwen3",        "phi3",        "gemma3",
                                    "mixtral",    "qwen3moe"};
-constexpr const char* kTypes[] = {"F32", "F16", "Q8_0", "Q4_0"};
+constexpr const char* kTypes[] = {"safetensors", "F32", "F16", "Q8_0", "Q4_0"};
 
 double tolerance(const std::string& type, bool rounded_activations,
                  const std::vector<float>& expected) {
-  if (!rounded_activations) return type == "F32" ? 1e-3 : 2e-3;
+  if (!rounded_activations) return type == "F32" || type == "safetensors" ? 1e-3 : 2e-3;
   double mean = 0, squares = 0;
   for (float x : expected) mean += x / static_cast<double>(expected.size());
   for (float x : expected) squares += (x - mean) * (x - mean);
   return 0.15 * std::sqrt(squares / static_cast<double>(expected.size()));
 }
 
+std::string path_of(const std::string& name, const std::string& type) {
+  if (type == "safetensors") return test_data("tiny/" + name);
+  return tiny_data(name + "/" + name + "-" + type + ".gguf");
+}
+
 void check(const std::string& name, const std::string& type, ComputeType dtype) {
   const auto reference =
       nlohmann::json::parse(read_file(tiny_data(name + "/reference.json")));
   const bool rounded = dtype == ComputeType::automatic && type[0] == 'Q';
-  const std::string path = tiny_data(name + "/" + name + "-" + type + ".gguf");
-  if (type == "F16" && !std::filesystem::exists(path)) return;  // some families have no such file
+  const std::string path = path_of(name, type);
+  if (!std::filesystem::exists(path)) return;  // some families have no F16 or no safetensors
   TestModel model(path,
                   {.dtype = dtype, .kv_cache_dtype = rounded ? KvType::f16 : KvType::f32});
   for (size_t i = 0; i < reference[type].size(); ++i) {

@@ -7,10 +7,12 @@
 #include <algorithm>
 #include <memory>
 #include <numeric>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "formats/open_model.h"
 #include "kernels/isa.h"
 #include "kv/block_size.h"
 #include "model/transformer.h"
@@ -19,6 +21,7 @@ namespace octavo::testing {
 
 struct TestModelOptions {
   ComputeType dtype = ComputeType::automatic;
+  std::optional<DType> matrices = {};  // what a folder's become; nothing: as stored
   KvType kv_cache_dtype = KvType::f16;
   int threads = 2;
   int block_size = 32;
@@ -35,13 +38,13 @@ class TestModel {
  public:
   TestModel(const std::string& path, TestModelOptions options)
       : options_(options), pool_(*ThreadPool::create(options.threads)) {
-    auto file = GgufFile::open(path);
+    auto file = open_model(path, {options.matrices});
     EXPECT_TRUE(file) << (file ? "" : file.error().message);
-    auto config = read_model_config(*file);
+    auto config = read_model_config(**file);
     EXPECT_TRUE(config) << (config ? "" : config.error().message);
     if (!options.windows.empty()) config->windows = options.windows;
     if (options.context_length > 0) config->context_length = options.context_length;
-    auto weights = load_weights(*file, *config, *pool_, {});
+    auto weights = load_weights(**file, *config, *pool_, {});
     EXPECT_TRUE(weights) << (weights ? "" : weights.error().message);
     const int context = config->context_length;
     const int largest = options.kv_cache ? options.chunk : context;
