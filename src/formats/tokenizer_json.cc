@@ -76,7 +76,7 @@ class TokenizerReader {
       return root_.error(where, fmt::format("gives {} no id from 0 to {}", quote(spelling),
                                             kMaxTokens - 1));
     // A few holes are what real files have; a file must not make a gigabyte of them.
-    if (number >= spellings_.size() + kMaxHole + pending())
+    if (number >= tokens_given() + kMaxHole)
       return root_.error(where, fmt::format("gives {} the id {}, far beyond the others",
                                             quote(spelling), number));
     if (number >= spellings_.size()) spellings_.resize(number + 1);
@@ -89,10 +89,10 @@ class TokenizerReader {
     return {};
   }
 
-  // The vocabulary comes in the order of its spellings, so that ids are met in any order.
-  size_t pending() const {
-    const json* model = root_.find("model");
-    return model->find("vocab")->size();
+  // REQUIRES: the model has a vocabulary.
+  size_t tokens_given() const {
+    const json* added = root_.find("added_tokens");
+    return root_.find("model")->find("vocab")->size() + (added ? added->size() : 0);
   }
 
   Result<void> read_added() {
