@@ -99,8 +99,11 @@ Json memory_json(const ModelSource& file) {
 
 std::optional<std::string> chat_template(const ModelSource& file) {
   const auto text = file.find_string("tokenizer.chat_template");
-  if (!text || !*text) return std::nullopt;
-  return repaired(**text);
+  if (text && *text) return repaired(**text);
+  // A folder has it beside the metadata.
+  const auto spec = file.tokenizer();
+  if (!spec || spec->chat_template.empty()) return std::nullopt;
+  return repaired(spec->chat_template);
 }
 
 Json to_json(const ModelSource& file) {

@@ -20,7 +20,7 @@ using namespace testing;
 using nlohmann::json;
 namespace fs = std::filesystem;
 
-constexpr const char* kModels[] = {"llama-tied", "llama-untied", "llama-rope3", "qwen2", "mistral"};
+constexpr const char* kModels[] = {"llama-tied", "llama-untied", "llama-rope3", "qwen2"};
 
 std::string tiny(const std::string& name) { return test_data("tiny/" + name); }
 

@@ -149,10 +149,11 @@ class TokenizerReader {
       const auto pair = parse_merge((*merges)[i]);
       if (!pair)
         return model.error("merges", fmt::format("has no pair of pieces at place {}", i));
-      if (byte_fallback_)
+      if (byte_fallback_) {
         OCTAVO_CHECK_OK(score(model, pair->first + pair->second, i));
-      else
+      } else {
         spec_.merges.push_back(fmt::format("{} {}", pair->first, pair->second));
+      }
     }
     return {};
   }
