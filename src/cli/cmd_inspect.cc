@@ -107,9 +107,8 @@ std::optional<std::string> chat_template(const ModelSource& file) {
 }
 
 Json to_json(const ModelSource& file) {
-  Json json = {{"file", repaired(file.file())},
-               {"format", file.format()},
-               {"file_bytes", file.size()}};
+  Json json = {
+      {"file", repaired(file.file())}, {"format", file.format()}, {"file_bytes", file.size()}};
   json["metadata"] = Json::object();
   for (const GgufEntry& entry : file.metadata())
     json["metadata"][repaired(entry.key)] = value_json(file, entry);
@@ -151,7 +150,8 @@ std::string memory_table(const ModelSource& file) {
   rows.push_back({fmt::format("  KV cache of {} tokens, float16", kv->context_length),
                   human_bytes(kv->bytes_at_full_context)});
   if (kv->bytes_within_windows != kv->bytes_at_full_context)
-    rows.push_back({"    of these, within the layers' windows", human_bytes(kv->bytes_within_windows)});
+    rows.push_back(
+        {"    of these, within the layers' windows", human_bytes(kv->bytes_within_windows)});
   return format_table(rows, "lr");
 }
 

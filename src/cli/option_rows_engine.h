@@ -22,11 +22,12 @@ inline constexpr std::array<std::string_view, 2> kLayouts = {"paged", "contiguou
 inline constexpr std::array<std::string_view, 2> kEvictions = {"lru", "lfu"};
 
 inline constexpr std::array kEngineRows = {
-    choice("dtype", kDTypes, "TYPE", "auto",
-           "type of computation; auto: int8 activations for quantised weights; float32: exact and "
-           "slower; float16 and bfloat16: as auto, with the weights of a safetensors folder rounded "
-           "to it",
-           G | X | C | P | B, kEngine),
+    choice(
+        "dtype", kDTypes, "TYPE", "auto",
+        "type of computation; auto: int8 activations for quantised weights; float32: exact and "
+        "slower; float16 and bfloat16: as auto, with the weights of a safetensors folder rounded "
+        "to it",
+        G | X | C | P | B, kEngine),
     choice("quantization", kQuantizations, "TYPE", "none",
            "round the matrices of a safetensors folder at load: int8 to blocks as of q8_0, int4 of "
            "q4_0",

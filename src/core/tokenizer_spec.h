@@ -44,12 +44,12 @@ struct TokenizerSpec {
   std::vector<TokenId> extra_eog;  // further ids that end an answer
   std::optional<bool> add_bos,
       add_eos;  // unset: the rule of the tokenizer model (llama adds BOS, gpt2 does not)
-  std::optional<bool> add_space_prefix;  // unset: llama true, gpt2 false
-  bool space_prefix_at_start_only = false;    // not after control tokens
-  bool space_prefix_unless_space = false;     // not where a space begins the text
-  std::vector<TokenId> strip_left = {}, strip_right = {};  // control tokens that take the white space
-                                                           // before, after them
-  std::string chat_template;             // Jinja source; empty if the file has none
+  std::optional<bool> add_space_prefix;                    // unset: llama true, gpt2 false
+  bool space_prefix_at_start_only = false;                 // not after control tokens
+  bool space_prefix_unless_space = false;                  // not where a space begins the text
+  std::vector<TokenId> strip_left = {}, strip_right = {};  // control tokens that take the white
+                                                           // space before, after them
+  std::string chat_template;  // Jinja source; empty if the file has none
 };
 
 }  // namespace octavo

@@ -66,9 +66,8 @@ TEST(Load, FoldersOfSafetensors) {
     SCOPED_TRACE(type);
     options.model = folder;
     const LoadedEngine from_folder = load(options);
-    const LoadedEngine from_gguf =
-        load({.model = folder + "/llama-tied-" + type + ".gguf",
-              .dtype = options.dtype == "float32" ? "float32" : "auto"});
+    const LoadedEngine from_gguf = load({.model = folder + "/llama-tied-" + type + ".gguf",
+                                         .dtype = options.dtype == "float32" ? "float32" : "auto"});
     EXPECT_EQ(answer(from_folder), answer(from_gguf));
     EXPECT_TRUE(from_folder.chat_template);
     EXPECT_EQ(from_folder.tokenizer->eos(), from_gguf.tokenizer->eos());

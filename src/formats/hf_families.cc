@@ -10,14 +10,10 @@ namespace octavo {
 namespace {
 
 constexpr std::array kFamilies = {
-    HfFamily{.model_type = "llama",
-             .architecture = "llama",
-             .permuted_qk = true,
-             .rope_theta = 10000},
-    HfFamily{.model_type = "mistral",
-             .architecture = "llama",
-             .permuted_qk = true,
-             .rope_theta = 10000},
+    HfFamily{
+        .model_type = "llama", .architecture = "llama", .permuted_qk = true, .rope_theta = 10000},
+    HfFamily{
+        .model_type = "mistral", .architecture = "llama", .permuted_qk = true, .rope_theta = 10000},
     HfFamily{.model_type = "mixtral",
              .architecture = "llama",
              .permuted_qk = true,

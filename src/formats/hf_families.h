@@ -28,9 +28,9 @@ const HfFamily* find_hf_family(std::string_view model_type);  // nullptr: not kn
 
 // Where a tensor of a folder goes.
 struct HfTensorName {
-  std::string name;                   // GGUF's
-  std::optional<int> expert = {};     // it is this expert's part of that tensor
-  bool ignored = false;               // it holds nothing that config.json does not say
+  std::string name;                // GGUF's
+  std::optional<int> expert = {};  // it is this expert's part of that tensor
+  bool ignored = false;            // it holds nothing that config.json does not say
 };
 
 // Nothing: the family has no such tensor.

@@ -22,12 +22,12 @@ using nlohmann::json;
 // file that has one is refused.
 constexpr std::string_view kKnownFields[] = {
     "model_type", "num_hidden_layers", "hidden_size", "num_attention_heads", "num_key_value_heads",
-    "head_dim", "max_position_embeddings", "vocab_size", "dtype", "torch_dtype", "intermediate_size",
-    "rms_norm_eps", "tie_word_embeddings", "sliding_window", "use_sliding_window",
-    "max_window_layers", "layer_types", "sliding_window_pattern", "_sliding_window_pattern",
-    "rope_theta", "rope_scaling", "rope_parameters", "rope_local_base_freq",
-    "partial_rotary_factor", "original_max_position_embeddings", "num_local_experts",
-    "num_experts", "num_experts_per_tok", "moe_intermediate_size",
+    "head_dim", "max_position_embeddings", "vocab_size", "dtype", "torch_dtype",
+    "intermediate_size", "rms_norm_eps", "tie_word_embeddings", "sliding_window",
+    "use_sliding_window", "max_window_layers", "layer_types", "sliding_window_pattern",
+    "_sliding_window_pattern", "rope_theta", "rope_scaling", "rope_parameters",
+    "rope_local_base_freq", "partial_rotary_factor", "original_max_position_embeddings",
+    "num_local_experts", "num_experts", "num_experts_per_tok", "moe_intermediate_size",
     // Without effect.
     "architectures", "transformers_version", "use_cache", "bos_token_id", "eos_token_id",
     "pad_token_id", "initializer_range", "attention_dropout", "embd_pdrop", "resid_pdrop",
@@ -43,9 +43,9 @@ struct Fixed {
   std::string_view value;  // JSON
 };
 constexpr Fixed kFixed[] = {
-    {"attention_bias", "false"},       {"mlp_bias", "false"},
-    {"rope_interleaved", "false"},     {"use_bidirectional_attention", "false"},
-    {"decoder_sparse_step", "1"},      {"mlp_only_layers", "[]"},
+    {"attention_bias", "false"},   {"mlp_bias", "false"},
+    {"rope_interleaved", "false"}, {"use_bidirectional_attention", "false"},
+    {"decoder_sparse_step", "1"},  {"mlp_only_layers", "[]"},
     {"norm_topk_prob", "true"},
 };
 
@@ -93,8 +93,8 @@ class Translator {
 
   Result<void> check_field(const std::string& field, const json& value) const {
     if (field == "hidden_act" || field == "hidden_activation")
-      return check_fixed(field, value, out_.family->post_norms ? R"("gelu_pytorch_tanh")"
-                                                               : R"("silu")");
+      return check_fixed(field, value,
+                         out_.family->post_norms ? R"("gelu_pytorch_tanh")" : R"("silu")");
     if (field == "query_pre_attn_scalar")
       return check_fixed(field, value, fmt::format("{}", config_.head_dim));
     for (const Fixed& fixed : kFixed)
@@ -111,9 +111,9 @@ class Translator {
   Result<void> check_fixed(const std::string& field, const json& value,
                            std::string_view supported) const {
     if (value == json::parse(supported)) return {};
-    return section_.error(field, fmt::format("is {}; only {} is supported", quote(value.dump()),
-                                             supported),
-                          ErrorCode::unsupported);
+    return section_.error(
+        field, fmt::format("is {}; only {} is supported", quote(value.dump()), supported),
+        ErrorCode::unsupported);
   }
 
   Result<void> refuse_quantized(const json& value) const {

@@ -69,8 +69,9 @@ Result<void> HfModel::add_tensors(const WeightTypes& types) {
     const std::string& name = part.view->name;
     const auto found = gguf_name_of(*hf_.family, name);
     if (!found)
-      return tensor_error(name, fmt::format("is not part of the family {} as this program knows it",
-                                            hf_.family->model_type),
+      return tensor_error(name,
+                          fmt::format("is not part of the family {} as this program knows it",
+                                      hf_.family->model_type),
                           ErrorCode::unsupported);
     const bool unused_head = hf_.tied_head && found->name == "output.weight";
     if (found->ignored || unused_head) continue;
@@ -87,8 +88,8 @@ Result<void> HfModel::add_tensors(const WeightTypes& types) {
                           ErrorCode::corrupt_file);
     parts.resize(limit);
     if (parts[place].view)
-      return tensor_error(name, fmt::format("stands for the same as {}",
-                                            quote(parts[place].view->name)),
+      return tensor_error(name,
+                          fmt::format("stands for the same as {}", quote(parts[place].view->name)),
                           ErrorCode::unsupported);
     parts[place] = part;
   }
@@ -121,8 +122,8 @@ Result<void> HfModel::finish(size_t index, const WeightTypes& types) {
                           ErrorCode::corrupt_file);
     const TensorView& first = *recipe.parts[0].view;
     if (part.view->shape != first.shape || part.view->type != first.type)
-      return tensor_error(part.view->name, fmt::format("differs in shape or type from {}",
-                                                       quote(first.name)),
+      return tensor_error(part.view->name,
+                          fmt::format("differs in shape or type from {}", quote(first.name)),
                           ErrorCode::corrupt_file);
   }
   const TensorView& first = *recipe.parts[0].view;
@@ -139,8 +140,9 @@ Result<void> HfModel::finish(size_t index, const WeightTypes& types) {
   recipe.plus_one = hf_.family->norms_from_zero && is_norm(tensor.name);
   if (hf_.family->permuted_qk && is_query_or_key(tensor.name)) {
     if (tensor.rows() % hf_.head_dim != 0 || hf_.head_dim % 2 != 0)
-      return tensor_error(first.name, fmt::format("has {} rows, which is no number of heads of {}",
-                                                  tensor.rows(), hf_.head_dim),
+      return tensor_error(first.name,
+                          fmt::format("has {} rows, which is no number of heads of {}",
+                                      tensor.rows(), hf_.head_dim),
                           ErrorCode::corrupt_file);
     recipe.permuted_heads = static_cast<int>(tensor.rows() / hf_.head_dim);
   }

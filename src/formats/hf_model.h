@@ -18,8 +18,9 @@ namespace octavo {
 
 class HfModel final : public ModelSource {
  public:
-  // Errors: not_found, io_error (a file is not there), corrupt_file, unsupported (a family, field or
-  // tensor that is not known; a matrix that cannot have the wanted type); they name file and thing.
+  // Errors: not_found, io_error (a file is not there), corrupt_file, unsupported (a family, field
+  // or tensor that is not known; a matrix that cannot have the wanted type); they name file and
+  // thing.
   static Result<std::unique_ptr<HfModel>> open(const std::string& folder, WeightTypes types = {});
 
   std::string format() const override;

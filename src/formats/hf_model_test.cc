@@ -269,8 +269,8 @@ TEST_F(HfModelFolder, RefusesIndexesThatContradictTheFiles) {
   try_map(kFirstQ, nullptr, "does not list it");
   try_map("model.layers.9.x", "a.safetensors", "tensor 'model.layers.9.x' is missing, though");
   try_map(kFirstQ, "c.safetensors", "c.safetensors");
-  for (const char* name : {"../a.safetensors", "/etc/a.safetensors", "x/a.safetensors", "a.bin",
-                           ".safetensors", ""})
+  for (const char* name :
+       {"../a.safetensors", "/etc/a.safetensors", "x/a.safetensors", "a.bin", ".safetensors", ""})
     try_map(kFirstQ, name, "is no name of a safetensors file of this folder");
   try_map(kFirstQ, 5, "is no name of a safetensors file of this folder");
   write(index, R"({"weight_map":[]})");
@@ -305,8 +305,7 @@ TEST_F(HfModelFolder, RoundsToFourBitsAsGgufFilesAre) {
   const auto model = HfModel::open(path(), {DType::q4_0});
   const auto gguf = GgufFile::open(tiny("llama-tied") + "/llama-tied-Q4_0.gguf");
   for (const TensorView& expected : gguf->tensors())
-    EXPECT_EQ(values_of(**model, *(*model)->find_tensor(expected.name)),
-              values_of(*gguf, expected))
+    EXPECT_EQ(values_of(**model, *(*model)->find_tensor(expected.name)), values_of(*gguf, expected))
         << expected.name;
 }
 

@@ -25,8 +25,7 @@ class RopeReader {
     if (parameters) return one(JsonSection(*parameters, section_.file(), "rope_parameters."));
     OCTAVO_CHECK_OK(read_local_base());
     const json* scaling = section_.find("rope_scaling");
-    if (scaling && !scaling->is_object())
-      return section_.error("rope_scaling", "is not an object");
+    if (scaling && !scaling->is_object()) return section_.error("rope_scaling", "is not an object");
     const json none = json::object();
     return one(JsonSection(scaling ? *scaling : none, section_.file(), "rope_scaling."));
   }
@@ -139,8 +138,7 @@ class RopeReader {
 
   Result<void> original_context(const JsonSection& rope) {
     OCTAVO_TRY(const auto original, either(rope, "original_max_position_embeddings"));
-    const double length =
-        original.value_or(static_cast<double>(*config_.max_position_embeddings));
+    const double length = original.value_or(static_cast<double>(*config_.max_position_embeddings));
     if (!(length >= 1 && length <= static_cast<double>(kMaxConfigNumber)))
       return rope.error("original_max_position_embeddings", "is out of range");
     original_ = length;
@@ -173,8 +171,9 @@ class RopeReader {
       const double wavelength = 2 * std::numbers::pi * std::pow(theta_, 2.0 * i / dims_);
       const double turns = original / wavelength;
       const double smooth = (turns - low) / (high - low);
-      const double divisor =
-          turns < low ? factor : turns > high ? 1 : 1 / ((1 - smooth) / factor + smooth);
+      const double divisor = turns < low    ? factor
+                             : turns > high ? 1
+                                            : 1 / ((1 - smooth) / factor + smooth);
       divisors.values.push_back(static_cast<float>(divisor));
     }
     out_.vectors.push_back(std::move(divisors));
@@ -187,8 +186,8 @@ class RopeReader {
     OCTAVO_CHECK_OK(factors(rope, "short_factor", "rope_factors_short.weight"));
     OCTAVO_TRY(const auto given, rope.find_real("attention_factor"));
     OCTAVO_TRY(const auto factor, rope.find_real("factor"));
-    const double scale = factor.value_or(
-        static_cast<double>(*config_.max_position_embeddings) / original_);
+    const double scale =
+        factor.value_or(static_cast<double>(*config_.max_position_embeddings) / original_);
     const double attention =
         given.value_or(scale <= 1 ? 1 : std::sqrt(1 + std::log(scale) / std::log(original_)));
     out_.keys.string(key("rope.scaling.type"), "longrope");

@@ -118,9 +118,8 @@ class FolderReader {
 
   Result<void> add_end(const JsonSection& config, const json& id) {
     if (!id.is_number_unsigned() || id.get<uint64_t>() >= spec_.tokens.size())
-      return config.error("eos_token_id",
-                          fmt::format("is {}, which is no token of tokenizer.json",
-                                      quote(id.dump())));
+      return config.error("eos_token_id", fmt::format("is {}, which is no token of tokenizer.json",
+                                                      quote(id.dump())));
     const TokenId token{id.get<int32_t>()};
     if (!spec_.eos)
       spec_.eos = token;

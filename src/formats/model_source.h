@@ -33,13 +33,13 @@ class ModelSource : public GgufMetadata {
   ModelSource(const ModelSource&) = delete;
   ModelSource& operator=(const ModelSource&) = delete;
 
-  virtual std::string format() const = 0;                  // "GGUF version 3"
-  virtual uint64_t size() const = 0;                       // of all files, bytes
+  virtual std::string format() const = 0;                   // "GGUF version 3"
+  virtual uint64_t size() const = 0;                        // of all files, bytes
   virtual std::span<const TensorView> tensors() const = 0;  // shapes and types are checked
   virtual const TensorView* find_tensor(std::string_view name) const = 0;  // nullptr if absent
 
-  // The tensor with its bytes: where they lie in the file or, if they must be made first, in `room`.
-  // REQUIRES: one of tensors(). Any number of threads, each with its own room.
+  // The tensor with its bytes: where they lie in the file or, if they must be made first, in
+  // `room`. REQUIRES: one of tensors(). Any number of threads, each with its own room.
   virtual TensorView read(const TensorView& tensor, std::vector<std::byte>& room) const = 0;
 
   // Gives the memory of a tensor's mapped pages back, once it has been copied elsewhere. It can

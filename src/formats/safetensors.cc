@@ -82,18 +82,18 @@ class HeaderReader {
     if (it == value.end() || !it->is_string()) return tensor_error(name, "has no dtype");
     const auto& text = it->get_ref<const std::string&>();
     if (const auto type = dtype_of(text)) return *type;
-    return tensor_error(
-        name, fmt::format("is of type {}; supported are F32, F16 and BF16", quote(text)),
-        ErrorCode::unsupported);
+    return tensor_error(name,
+                        fmt::format("is of type {}; supported are F32, F16 and BF16", quote(text)),
+                        ErrorCode::unsupported);
   }
 
   Result<void> read_shape(const std::string& name, const json& value, TensorView& view) const {
     const auto it = value.find("shape");
     if (it == value.end() || !it->is_array()) return tensor_error(name, "has no shape");
     if (it->size() > kMaxRank)
-      return tensor_error(name, fmt::format("has {} dimensions; at most {} are supported",
-                                            it->size(), kMaxRank),
-                          ErrorCode::unsupported);
+      return tensor_error(
+          name, fmt::format("has {} dimensions; at most {} are supported", it->size(), kMaxRank),
+          ErrorCode::unsupported);
     view.rank = static_cast<int>(std::max<size_t>(it->size(), 1));
     uint64_t elements = 1;
     for (size_t i = 0; i < it->size(); ++i) {
@@ -138,11 +138,11 @@ Result<void> check_places(const std::string& file, const std::vector<Place>& sor
                               "is damaged or incomplete: fetch it again",
                               file, quote(place.view.name), place.end, available));
     if (place.begin != end)
-      return fail(ErrorCode::corrupt_file,
-                  fmt::format("{}: tensor {} {} {}: it begins at byte {} of the data, not at {}",
-                              file, quote(place.view.name),
-                              place.begin < end ? "overlaps" : "leaves a gap after", quote(before),
-                              place.begin, end));
+      return fail(
+          ErrorCode::corrupt_file,
+          fmt::format("{}: tensor {} {} {}: it begins at byte {} of the data, not at {}", file,
+                      quote(place.view.name), place.begin < end ? "overlaps" : "leaves a gap after",
+                      quote(before), place.begin, end));
     end = place.end;
     before = place.view.name;
   }
@@ -160,8 +160,7 @@ Result<SafetensorsFile> SafetensorsFile::open(const std::string& path) {
   return file;
 }
 
-Result<SafetensorsFile> SafetensorsFile::parse(std::span<const std::byte> bytes,
-                                               std::string name) {
+Result<SafetensorsFile> SafetensorsFile::parse(std::span<const std::byte> bytes, std::string name) {
   ByteReader reader(bytes, name);
   OCTAVO_TRY(const uint64_t length, reader.number<uint64_t>({"header length"}));
   if (length > kMaxHeaderBytes)

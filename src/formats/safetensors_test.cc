@@ -46,7 +46,8 @@ TEST(Safetensors, RefusesWhatContradictsItself) {
       {R"({"a":)", 0, "not a JSON object"},
       {R"({"a":[]})", 0, "tensor 'a' is not described by an object"},
       {R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4],"x":1}})", 4, "unknown field 'x'"},
-      {R"({"a":{"dtype":"I32","shape":[1],"data_offsets":[0,4]}})", 4, "tensor 'a' is of type 'I32'"},
+      {R"({"a":{"dtype":"I32","shape":[1],"data_offsets":[0,4]}})", 4,
+       "tensor 'a' is of type 'I32'"},
       {R"({"a":{"dtype":"F8_E4M3","shape":[4],"data_offsets":[0,4]}})", 4, "'F8_E4M3'"},
       {R"({"a":{"dtype":"F32","shape":[0],"data_offsets":[0,0]}})", 0, "has the shape '[0]'"},
       {R"({"a":{"dtype":"F32","shape":[-1],"data_offsets":[0,4]}})", 4, "has the shape"},
@@ -76,8 +77,8 @@ TEST(Safetensors, RefusesWhatContradictsItself) {
 }
 
 TEST(Safetensors, RefusesShortFiles) {
-  const std::string whole = safetensors(
-      R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})", std::string(4, '\0'));
+  const std::string whole = safetensors(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})",
+                                        std::string(4, '\0'));
   for (size_t size = 0; size < whole.size(); ++size)
     EXPECT_NE(error_of(whole.substr(0, size)).code, ErrorCode::cancelled) << size;
 }
@@ -88,10 +89,10 @@ TEST(Safetensors, BoundsTheHeader) {
 
 // Every byte of a header changed in several ways: an error or a file, never a crash.
 TEST(Safetensors, SurvivesDamage) {
-  const std::string whole = safetensors(
-      R"({"a":{"dtype":"F32","shape":[1,2],"data_offsets":[0,8]},)"
-      R"("b":{"dtype":"F16","shape":[2],"data_offsets":[8,12]}})",
-      std::string(12, '\1'));
+  const std::string whole =
+      safetensors(R"({"a":{"dtype":"F32","shape":[1,2],"data_offsets":[0,8]},)"
+                  R"("b":{"dtype":"F16","shape":[2],"data_offsets":[8,12]}})",
+                  std::string(12, '\1'));
   size_t opened = 0;
   for (size_t at = 0; at < whole.size(); ++at)
     for (int bit = 0; bit < 8; ++bit) {

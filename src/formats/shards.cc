@@ -32,8 +32,8 @@ bool exists(const std::string& path) {
 }
 
 tl::unexpected<Error> no_weights(const std::string& folder) {
-  const bool pickled = exists(folder + "/pytorch_model.bin") ||
-                       exists(folder + "/pytorch_model.bin.index.json");
+  const bool pickled =
+      exists(folder + "/pytorch_model.bin") || exists(folder + "/pytorch_model.bin.index.json");
   return fail(pickled ? ErrorCode::unsupported : ErrorCode::not_found,
               fmt::format("{}: neither {} nor {} is there{}", folder, kSingle, kIndex,
                           pickled ? "; pytorch_model.bin can run programs and is not read: convert "
@@ -61,9 +61,10 @@ Result<ShardIndex> ShardIndex::parse(std::string_view text, const std::string& n
   std::map<std::string, size_t> numbers;
   for (const auto& [tensor, file] : map->items()) {
     if (!file.is_string() || !is_plain_name(file.get_ref<const std::string&>()))
-      return error(fmt::format("tensor {} is said to be in {}, which is no name of a safetensors "
-                               "file of this folder",
-                               quote(tensor), quote(file.dump())));
+      return error(
+          fmt::format("tensor {} is said to be in {}, which is no name of a safetensors "
+                      "file of this folder",
+                      quote(tensor), quote(file.dump())));
     const auto [it, added] = numbers.emplace(file.get<std::string>(), index.files.size());
     if (added) index.files.push_back(it->first);
     if (numbers.size() > kMaxFiles)
@@ -89,8 +90,7 @@ Result<Shards> Shards::open(const std::string& folder) {
              ShardIndex::parse({reinterpret_cast<const char*>(text.bytes().data()), text.size()},
                                index_path));
   for (const std::string& name : index.files) {
-    OCTAVO_TRY(SafetensorsFile file,
-               SafetensorsFile::open(fmt::format("{}/{}", folder, name)));
+    OCTAVO_TRY(SafetensorsFile file, SafetensorsFile::open(fmt::format("{}/{}", folder, name)));
     shards.files_.push_back(std::move(file));
   }
   OCTAVO_CHECK_OK(shards.collect());

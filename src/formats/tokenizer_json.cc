@@ -21,8 +21,7 @@ constexpr size_t kMaxTokens = size_t{1} << 24;
 
 class TokenizerReader {
  public:
-  TokenizerReader(const json& root, const std::string& file)
-      : root_(root, file, ""), file_(file) {}
+  TokenizerReader(const json& root, const std::string& file) : root_(root, file, ""), file_(file) {}
 
   Result<TokenizerSpec> read() && {
     const json* model = root_.find("model");
@@ -52,7 +51,8 @@ class TokenizerReader {
       const json* value = model.find(field);
       const bool unset = !value || (value->is_string() && value->get<std::string>().empty()) ||
                          (value->is_number() && value->get<double>() == 0);
-      if (!unset) return model.error(field, "is set, which is not supported", ErrorCode::unsupported);
+      if (!unset)
+        return model.error(field, "is set, which is not supported", ErrorCode::unsupported);
     }
     OCTAVO_TRY(const auto fallback, model.find_bool("byte_fallback"));
     byte_fallback_ = fallback.value_or(false);
@@ -73,17 +73,17 @@ class TokenizerReader {
   Result<void> place(const std::string& spelling, const json& id, std::string_view where) {
     const uint64_t number = id.is_number_unsigned() ? id.get<uint64_t>() : kMaxTokens;
     if (number >= kMaxTokens)
-      return root_.error(where, fmt::format("gives {} no id from 0 to {}", quote(spelling),
-                                            kMaxTokens - 1));
+      return root_.error(
+          where, fmt::format("gives {} no id from 0 to {}", quote(spelling), kMaxTokens - 1));
     // A few holes are what real files have; a file must not make a gigabyte of them.
     if (number >= tokens_given() + kMaxHole)
-      return root_.error(where, fmt::format("gives {} the id {}, far beyond the others",
-                                            quote(spelling), number));
+      return root_.error(
+          where, fmt::format("gives {} the id {}, far beyond the others", quote(spelling), number));
     if (number >= spellings_.size()) spellings_.resize(number + 1);
     auto& slot = spellings_[number];
     if (slot && *slot != spelling)
-      return root_.error(where, fmt::format("gives the id {} to {} and to {}", number,
-                                            quote(*slot), quote(spelling)));
+      return root_.error(where, fmt::format("gives the id {} to {} and to {}", number, quote(*slot),
+                                            quote(spelling)));
     slot = spelling;
     ids_.emplace(spelling, static_cast<int32_t>(number));
     return {};
@@ -124,8 +124,8 @@ class TokenizerReader {
       if (!set.value_or(false)) continue;
       const std::string_view name = flag;
       if (name == "single_word" || !special)
-        return token.error(flag, fmt::format("is true for {}, which is not supported",
-                                             quote(content)),
+        return token.error(flag,
+                           fmt::format("is true for {}, which is not supported", quote(content)),
                            ErrorCode::unsupported);
       (name == "lstrip" ? spec_.strip_left : spec_.strip_right).push_back(id);
     }
@@ -147,8 +147,7 @@ class TokenizerReader {
     if (byte_fallback_) spec_.scores.assign(spellings_.size(), kNeverMerged);
     for (size_t i = 0; i < merges->size(); ++i) {
       const auto pair = parse_merge((*merges)[i]);
-      if (!pair)
-        return model.error("merges", fmt::format("has no pair of pieces at place {}", i));
+      if (!pair) return model.error("merges", fmt::format("has no pair of pieces at place {}", i));
       if (byte_fallback_) {
         OCTAVO_CHECK_OK(score(model, pair->first + pair->second, i));
       } else {
@@ -173,8 +172,9 @@ class TokenizerReader {
   Result<void> score(const JsonSection& model, const std::string& piece, size_t rank) {
     const auto id = ids_.find(piece);
     if (id == ids_.end())
-      return model.error("merges", fmt::format("make {} at place {}, which is not in the vocabulary",
-                                               quote(piece), rank));
+      return model.error(
+          "merges",
+          fmt::format("make {} at place {}, which is not in the vocabulary", quote(piece), rank));
     float& score = spec_.scores[static_cast<size_t>(id->second)];
     score = std::max(score, -static_cast<float>(rank));
     return {};
@@ -222,8 +222,8 @@ Result<TokenizerSpec> parse_tokenizer_json(std::string_view text, const std::str
   if (!parsed.root.is_object())
     return fail(ErrorCode::corrupt_file, fmt::format("{}: is not a JSON object", name));
   if (parsed.repeated_key)
-    return fail(ErrorCode::corrupt_file, fmt::format("{}: {} is given more than once", name,
-                                                     quote(*parsed.repeated_key)));
+    return fail(ErrorCode::corrupt_file,
+                fmt::format("{}: {} is given more than once", name, quote(*parsed.repeated_key)));
   return TokenizerReader(parsed.root, name).read();
 }
 

@@ -74,8 +74,7 @@ TEST(TokenizerJson, ReadsByteLevelBpe) {
   ASSERT_EQ(spec->merges.size(), 2u);
   EXPECT_EQ(spec->merges[1], "a ab");
   ASSERT_TRUE(spec->pre_rule);
-  EXPECT_EQ(spec->pre_rule->patterns,
-            (std::vector<std::string>{R"(\p{N}{1,3})", R"(\p{N})"}));
+  EXPECT_EQ(spec->pre_rule->patterns, (std::vector<std::string>{R"(\p{N}{1,3})", R"(\p{N})"}));
   EXPECT_TRUE(spec->pre_rule->nfc);
   EXPECT_TRUE(spec->pre_rule->whole_words);
   EXPECT_EQ(spec->strip_right, std::vector<TokenId>{TokenId{4}});
@@ -167,7 +166,7 @@ TEST(TokenizerJson, RefusesNestingAndSize) {
 
 // Every value of a real file replaced by one of another kind: an error or a tokenizer, no crash.
 TEST(TokenizerJson, SurvivesWrongTypes) {
-  const json values[] = {nullptr, true, -1, 1.5, "x", json::array(), json::object(),
+  const json values[] = {nullptr,          true,      -1, 1.5, "x", json::array(), json::object(),
                          json::array({1}), 4294967296};
   for (const json& original : {byte_level(), byte_fallback()})
     for (const auto& [place, unused] : original.flatten().items())

@@ -58,8 +58,8 @@ Result<std::vector<Step>> steps_of(const JsonSection& root, const char* field, c
 }
 
 tl::unexpected<Error> unknown_step(const Step& step) {
-  return step.section.error("type", fmt::format("is {}, which is not supported here",
-                                                quote(step.type)),
+  return step.section.error("type",
+                            fmt::format("is {}, which is not supported here", quote(step.type)),
                             ErrorCode::unsupported);
 }
 
@@ -107,8 +107,8 @@ bool replaces_spaces(const json& section) {
 Result<void> add_split(const Step& step, PreTokenizerSpec& pre) {
   OCTAVO_TRY(const std::string behavior, text(step.section, "behavior"));
   if (behavior != "Isolated")
-    return step.section.error("behavior", fmt::format("is {}; only Isolated is supported",
-                                                      quote(behavior)),
+    return step.section.error("behavior",
+                              fmt::format("is {}; only Isolated is supported", quote(behavior)),
                               ErrorCode::unsupported);
   // What matches and what does not are words both, so that it does not matter which is asked for.
   OCTAVO_TRY(pre.patterns.emplace_back(), pattern_of(step.section));
@@ -226,11 +226,10 @@ Result<void> read_spaces(const JsonSection& root, TokenizerSpec& spec) {
 Result<void> check_decoder(const JsonSection& root, bool byte_fallback) {
   OCTAVO_TRY(const auto steps, steps_of(root, "decoder", "decoders"));
   for (const Step& step : steps) {
-    const bool known = byte_fallback
-                           ? step.type == "Replace" || step.type == "ByteFallback" ||
-                                 step.type == "Fuse" || step.type == "Strip" ||
-                                 step.type == "Metaspace"
-                           : step.type == "ByteLevel";
+    const bool known = byte_fallback ? step.type == "Replace" || step.type == "ByteFallback" ||
+                                           step.type == "Fuse" || step.type == "Strip" ||
+                                           step.type == "Metaspace"
+                                     : step.type == "ByteLevel";
     if (!known) return unknown_step(step);
   }
   return {};
@@ -240,7 +239,8 @@ Result<void> check_decoder(const JsonSection& root, bool byte_fallback) {
 
 class TemplateReader {
  public:
-  TemplateReader(const JsonSection& section, TokenizerSpec& spec) : section_(section), spec_(spec) {}
+  TemplateReader(const JsonSection& section, TokenizerSpec& spec)
+      : section_(section), spec_(spec) {}
 
   Result<void> read() {
     const json* single = section_.find("single");
@@ -285,8 +285,7 @@ class TemplateReader {
 
 }  // namespace
 
-Result<void> read_tokenizer_text(const JsonSection& root, bool byte_fallback,
-                                 TokenizerSpec& spec) {
+Result<void> read_tokenizer_text(const JsonSection& root, bool byte_fallback, TokenizerSpec& spec) {
   OCTAVO_CHECK_OK(byte_fallback ? read_spaces(root, spec) : read_byte_level(root, spec));
   return check_decoder(root, byte_fallback);
 }

@@ -44,8 +44,7 @@ BlockQ4_0 round_q4_0(const float* values) {
   BlockQ4_0 block{};
   block.d = f32_to_f16(scale);
   for (int i = 0; i < kBlock / 2; ++i)
-    block.qs[i] =
-        static_cast<uint8_t>(level(values[i]) | level(values[i + kBlock / 2]) << 4);
+    block.qs[i] = static_cast<uint8_t>(level(values[i]) | level(values[i + kBlock / 2]) << 4);
   return block;
 }
 

@@ -1,4 +1,5 @@
-// What matrices become while a folder of unquantised weights is read, and the rounding that does it.
+// What matrices become while a folder of unquantised weights is read, and the rounding that does
+// it.
 #pragma once
 
 #include <cstddef>

@@ -8,10 +8,8 @@ namespace {
 
 constexpr std::array kArchitectures = {
     // Llama 1 to 3, SmolLM, Mistral, Mixtral
-    Architecture{.name = "llama",
-                 .rope_interleaved = true,
-                 .experts = HasExperts::some,
-                 .windows = true},
+    Architecture{
+        .name = "llama", .rope_interleaved = true, .experts = HasExperts::some, .windows = true},
     Architecture{.name = "qwen2", .qkv_bias = true},
     Architecture{.name = "qwen3", .qk_norm = true},
     Architecture{.name = "qwen3moe", .qk_norm = true, .experts = HasExperts::all},

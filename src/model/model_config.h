@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "base/result.h"
-#include "formats/model_source.h"
 #include "formats/hf_config.h"
+#include "formats/model_source.h"
 #include "kv/estimator.h"
 #include "model/architecture.h"
 #include "model/rope.h"
@@ -31,10 +31,10 @@ struct ModelConfig {
   int intermediate_size = 0;  // multiple of 16; of each expert, where there are any
   ExpertConfig experts{};
   int num_heads = 0;
-  int num_kv_heads = 0;      // divides num_heads: MHA, GQA or MQA
-  int head_dim = 0;          // multiple of 16, at most 256
-  float score_scale = 0;     // of attention, mostly 1 / sqrt(head_dim)
-  int vocab_size = 0;        // rows of the embedding; may exceed the tokenizer's size
+  int num_kv_heads = 0;   // divides num_heads: MHA, GQA or MQA
+  int head_dim = 0;       // multiple of 16, at most 256
+  float score_scale = 0;  // of attention, mostly 1 / sqrt(head_dim)
+  int vocab_size = 0;     // rows of the embedding; may exceed the tokenizer's size
   float embedding_scale = 1;
   int context_length = 0;  // tokens the model was made for
   float rms_eps = 0;

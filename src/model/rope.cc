@@ -90,7 +90,8 @@ float yarn_attention_factor(float factor) {
 float longrope_attention_factor(int context_length, int original_context) {
   const double factor = static_cast<double>(context_length) / original_context;
   if (factor <= 1 || original_context < 2) return 1;
-  return static_cast<float>(std::sqrt(1 + std::log(factor) / std::log(double{1} * original_context)));
+  return static_cast<float>(
+      std::sqrt(1 + std::log(factor) / std::log(double{1} * original_context)));
 }
 
 RopeTable::RopeTable(const RopeConfig& config, int context_length) : config_(config) {

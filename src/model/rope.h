@@ -26,10 +26,10 @@ struct RopeConfig {
   float base = 10000;
   int dims = 0;  // rotated dims of a head, even, <= head_dim
   RopeScaling scaling = RopeScaling::none;
-  float factor = 1;          // at least 1
-  int original_context = 0;  // positions; for dynamic, yarn, llama3 and longrope
-  float beta_fast = 32;      // yarn: turns within the original context, where the ramp begins
-  float beta_slow = 1;       //       and ends
+  float factor = 1;            // at least 1
+  int original_context = 0;    // positions; for dynamic, yarn, llama3 and longrope
+  float beta_fast = 32;        // yarn: turns within the original context, where the ramp begins
+  float beta_slow = 1;         //       and ends
   float low_freq_factor = 1;   // llama3: the same, as fractions of the original context
   float high_freq_factor = 4;  //
   // Per pair, what its frequency is divided by. llama3: the scaling as a file may carry it, instead

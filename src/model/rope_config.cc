@@ -15,7 +15,8 @@ constexpr std::string_view kShortDivisors = "rope_factors_short.weight";
 constexpr std::string_view kLongDivisors = "rope_factors_long.weight";
 
 // Empty if the file has none.
-Result<std::vector<float>> read_divisors(const ModelSource& file, std::string_view name, int pairs) {
+Result<std::vector<float>> read_divisors(const ModelSource& file, std::string_view name,
+                                         int pairs) {
   const TensorView* tensor = file.find_tensor(name);
   if (!tensor) return std::vector<float>{};
   if (tensor->rows() != 1 || tensor->cols() != pairs || tensor->type != DType::f32)
@@ -26,9 +27,8 @@ Result<std::vector<float>> read_divisors(const ModelSource& file, std::string_vi
   dequantize_row(DType::f32, file.read(*tensor, room).data.data(), divisors.data(), tensor->cols());
   for (float divisor : divisors)
     if (!std::isfinite(divisor) || divisor <= 0)
-      return fail(
-          ErrorCode::corrupt_file,
-          fmt::format("{}: {} holds {}; it must be positive", file.file(), name, divisor));
+      return fail(ErrorCode::corrupt_file,
+                  fmt::format("{}: {} holds {}; it must be positive", file.file(), name, divisor));
   return divisors;
 }
 
@@ -46,7 +46,8 @@ Result<RopeScaling> read_kind(const ConfigReader& reader) {
 Result<void> read_factor(const ConfigReader& reader, RopeConfig& rope) {
   OCTAVO_TRY(rope.factor, reader.positive_or("rope.scaling.factor", 0));
   if (rope.factor >= 1) return {};
-  return reader.error("rope.scaling.factor", "must be given, and at least 1, for this rope scaling");
+  return reader.error("rope.scaling.factor",
+                      "must be given, and at least 1, for this rope scaling");
 }
 
 Result<void> read_yarn(const ConfigReader& reader, RopeConfig& rope) {
@@ -62,9 +63,8 @@ Result<void> read_yarn(const ConfigReader& reader, RopeConfig& rope) {
 // Files say it by the tensor of divisors alone.
 Result<void> read_llama3(const ConfigReader& reader, RopeConfig& rope) {
   if (!rope.divisors.empty()) return {};
-  return fail(ErrorCode::corrupt_file,
-              fmt::format("{}: llama3 rope scaling needs the tensor {}", reader.file().file(),
-                          kLlama3Divisors));
+  return fail(ErrorCode::corrupt_file, fmt::format("{}: llama3 rope scaling needs the tensor {}",
+                                                   reader.file().file(), kLlama3Divisors));
 }
 
 Result<void> read_longrope(const ConfigReader& reader, int context_length, RopeConfig& rope) {
@@ -126,9 +126,9 @@ Result<RopeConfig> read_rope_config(const ConfigReader& reader, int head_dim, in
   RopeConfig rope;
   OCTAVO_TRY(rope.dims, reader.dimension_or("rope.dimension_count", head_dim));
   if (rope.dims > head_dim || rope.dims % 2 != 0)
-    return reader.error("rope.dimension_count",
-                        fmt::format("is {}; it must be even and at most the head size {}",
-                                    rope.dims, head_dim));
+    return reader.error(
+        "rope.dimension_count",
+        fmt::format("is {}; it must be even and at most the head size {}", rope.dims, head_dim));
   OCTAVO_TRY(rope.base, reader.positive_or("rope.freq_base", rope.base));
   OCTAVO_CHECK_OK(read_scaling(reader, context_length, rope));
   return rope;

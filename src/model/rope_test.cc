@@ -31,14 +31,16 @@ Angles angles(const RopeConfig& config, int position, int context = 4096) {
 const RopeConfig kPlain{.dims = 16};
 
 TEST(Rope, Plain) {
-  expect_frequencies(kPlain, {1, 0.316227766, 0.1, 0.0316227766, 0.01, 0.00316227766, 0.001,
-                              0.000316227766});
+  expect_frequencies(
+      kPlain, {1, 0.316227766, 0.1, 0.0316227766, 0.01, 0.00316227766, 0.001, 0.000316227766});
 }
 
 // With frequency and angle in float32, as models compute them.
 TEST(Rope, AnglesNearAndFar) {
-  const double cosines[] = {-0.999360807, 0.88029756, -0.952155368, -0.261741524, 0.562379076, -0.477424739, 0.862322736, 0.978682422};
-  const double sines[] = {0.035748798, -0.47442197, -0.305614389, 0.965138008, 0.826879541, 0.878672646, -0.506359062, 0.205379446};
+  const double cosines[] = {-0.999360807, 0.88029756,   -0.952155368, -0.261741524,
+                            0.562379076,  -0.477424739, 0.862322736,  0.978682422};
+  const double sines[] = {0.035748798, -0.47442197, -0.305614389, 0.965138008,
+                          0.826879541, 0.878672646, -0.506359062, 0.205379446};
   const Angles far = angles(kPlain, 100000), first = angles(kPlain, 0);
   for (size_t i = 0; i < 8; ++i) {
     EXPECT_NEAR(far.cosines[i], cosines[i], 1e-6) << i;
@@ -74,8 +76,8 @@ TEST(Rope, Yarn) {
   config.scaling = RopeScaling::yarn;
   config.factor = 4;
   config.original_context = 4096;
-  expect_frequencies(config, {1, 0.316227766, 0.1, 0.025693506, 0.00625, 0.00138349648, 0.00025,
-                              7.90569415e-05});
+  expect_frequencies(
+      config, {1, 0.316227766, 0.1, 0.025693506, 0.00625, 0.00138349648, 0.00025, 7.90569415e-05});
   EXPECT_NEAR(yarn_attention_factor(4), 1.138629436111989, 1e-6);
   EXPECT_EQ(yarn_attention_factor(1), 1);
 }
@@ -87,11 +89,8 @@ TEST(Rope, YarnOfALargeHead) {
                          .factor = 4,
                          .original_context = 32768},
                         131072);
-  const std::pair<size_t, double> expected[] = {{0, 1},
-                                                {20, 0.0133352143},
-                                                {30, 0.00106436098},
-                                                {40, 4.44569853e-05},
-                                                {63, 3.1023444e-07}};
+  const std::pair<size_t, double> expected[] = {
+      {0, 1}, {20, 0.0133352143}, {30, 0.00106436098}, {40, 4.44569853e-05}, {63, 3.1023444e-07}};
   for (const auto& [pair, frequency] : expected)
     EXPECT_NEAR(table.frequencies()[pair] / frequency, 1, 1e-6) << pair;
 }
@@ -123,10 +122,10 @@ TEST(Rope, LongRopeHasTwoSets) {
   expect_frequencies(
       config, {1, 0.316227766, 0.1, 0.0316227766, 0.01, 0.00316227766, 0.001, 0.000316227766},
       4096);
-  expect_frequencies(config,
-                     {1, 0.158113883, 0.05, 0.00790569415, 0.0025, 0.000395284708, 0.000125,
-                      3.95284708e-05},
-                     131072);
+  expect_frequencies(
+      config,
+      {1, 0.158113883, 0.05, 0.00790569415, 0.0025, 0.000395284708, 0.000125, 3.95284708e-05},
+      131072);
   EXPECT_NEAR(longrope_attention_factor(131072, 4096), 1.1902380714238083, 1e-6);
   EXPECT_EQ(longrope_attention_factor(4096, 4096), 1);
 }

@@ -18,7 +18,7 @@ constexpr int kFewRows = 8;
 struct BufferShape {
   int64_t tokens;
   int64_t hidden, q_dim, kv_dim, intermediate;  // multiples of 16
-  int64_t rope_angles;  // of a token: pairs of all kinds of rotation
+  int64_t rope_angles;                          // of a token: pairs of all kinds of rotation
   bool post_norms;
   int64_t experts, experts_used;  // of a layer, by a token; 0: there are none
   int threads;
@@ -33,21 +33,21 @@ struct RowBuffers {
 };
 
 // How the tokens of a step go through the experts of a layer. Rows of the same expert lie together
-// ("grouped"), each group from a multiple of kA8Tokens rows on, so that an expert's weights are read
-// once for all of them.
+// ("grouped"), each group from a multiple of kA8Tokens rows on, so that an expert's weights are
+// read once for all of them.
 struct ExpertBuffers {
-  float* scores = nullptr;      // [tokens][experts, in whole panels], of the router
-  int32_t* chosen = nullptr;    // [tokens][used] expert
-  float* shares = nullptr;      // [tokens][used] of its output in the token's
-  int32_t* places = nullptr;    // [tokens][used] grouped row
+  float* scores = nullptr;        // [tokens][experts, in whole panels], of the router
+  int32_t* chosen = nullptr;      // [tokens][used] expert
+  float* shares = nullptr;        // [tokens][used] of its output in the token's
+  int32_t* places = nullptr;      // [tokens][used] grouped row
   int32_t* first_rows = nullptr;  // [experts] of each group
   int32_t* counts = nullptr;      // [experts] rows of each group
   int32_t* active = nullptr;      // [num_active] experts that have any
   int32_t* num_active = nullptr;
-  float* rows = nullptr;      // [grouped rows][hidden], what goes in, then what comes out
-  float* inner = nullptr;     // [grouped rows][intermediate]
-  kernels::A8 rounded{};      // of either; cols is set by the user of the moment
-  int64_t max_rows = 0;       // grouped
+  float* rows = nullptr;   // [grouped rows][hidden], what goes in, then what comes out
+  float* inner = nullptr;  // [grouped rows][intermediate]
+  kernels::A8 rounded{};   // of either; cols is set by the user of the moment
+  int64_t max_rows = 0;    // grouped
 };
 
 // What only one thread uses.
@@ -69,17 +69,17 @@ struct StepBuffers {
   static size_t bytes(const BufferShape& shape);  // that allocate() takes
   static Result<StepBuffers> allocate(const BufferShape& shape);
 
-  float* residual = nullptr;  // [tokens][hidden]
-  float* q = nullptr;         // [tokens][q_dim]
-  float* k = nullptr;         // [tokens][kv_dim]
-  float* v = nullptr;         // [tokens][kv_dim]
-  float* attended = nullptr;  // [tokens][q_dim]
-  float* inner = nullptr;     // [tokens][intermediate], activation(gate) * up
+  float* residual = nullptr;   // [tokens][hidden]
+  float* q = nullptr;          // [tokens][q_dim]
+  float* k = nullptr;          // [tokens][kv_dim]
+  float* v = nullptr;          // [tokens][kv_dim]
+  float* attended = nullptr;   // [tokens][q_dim]
+  float* inner = nullptr;      // [tokens][intermediate], activation(gate) * up
   float* projected = nullptr;  // [tokens][hidden], on the way to the residual by way of a norm
-  float* cosines = nullptr;   // [tokens][rope_angles]
-  float* sines = nullptr;     // [tokens][rope_angles]
+  float* cosines = nullptr;    // [tokens][rope_angles]
+  float* sines = nullptr;      // [tokens][rope_angles]
   ExpertBuffers experts;
-  RowBuffers many;            // tokens rows, shared by all threads
+  RowBuffers many;  // tokens rows, shared by all threads
 
   std::vector<ThreadBuffers> threads;
   int64_t product_floats = 0;

@@ -136,8 +136,7 @@ class Recorder {
   }
 
   void gate_up(Kind kind, const Linear& gate, const Linear& up, float* inner) {
-    StepOp& op =
-        product(kind, StepPart::gate_up, nullptr, model_.config.hidden_size, {&gate, &up});
+    StepOp& op = product(kind, StepPart::gate_up, nullptr, model_.config.hidden_size, {&gate, &up});
     op.out[0] = inner;
     op.gelu = model_.config.architecture->activation == Activation::gelu_tanh;
   }
@@ -145,8 +144,8 @@ class Recorder {
   void expert_block(const LayerWeights& w) {
     const ModelConfig& c = model_.config;
     const ExpertWeights& e = w.experts;
-    StepOp& route = product(Kind::route, StepPart::norm, buffers_.residual, c.hidden_size,
-                            {&e.router});
+    StepOp& route =
+        product(Kind::route, StepPart::norm, buffers_.residual, c.hidden_size, {&e.router});
     route.weight = w.ffn_norm.data();
     barrier();
     add(Kind::group, StepPart::plan);

@@ -23,25 +23,25 @@ struct StepShape {
 
 struct StepOp {
   enum class Kind : uint8_t {
-    begin,         // embedding rows and the angles of their positions
-    barrier,       // threads wait for each other
-    layer_end,     // the same, and the step may be cancelled here
-    norm,          // rows of `in`, which are the residual: normed, and rounded for the product
-    round,         // rows of `in`, rounded for the product
-    multiply,      // out = W in + bias, for up to three matrices
-    multiply_add,  // residual += W in
-    gate_up,       // inner = activation(W0 in) * (W1 in)
-    add_normed,    // residual += the normed rows of `in`
-    route,         // norms rows of `in`; the router picks experts for each
-    group,         // finds the rows of each expert
-    gather,        // puts normed rows into groups
+    begin,           // embedding rows and the angles of their positions
+    barrier,         // threads wait for each other
+    layer_end,       // the same, and the step may be cancelled here
+    norm,            // rows of `in`, which are the residual: normed, and rounded for the product
+    round,           // rows of `in`, rounded for the product
+    multiply,        // out = W in + bias, for up to three matrices
+    multiply_add,    // residual += W in
+    gate_up,         // inner = activation(W0 in) * (W1 in)
+    add_normed,      // residual += the normed rows of `in`
+    route,           // norms rows of `in`; the router picks experts for each
+    group,           // finds the rows of each expert
+    gather,          // puts normed rows into groups
     expert_gate_up,  // the same as gate_up, of each group with its expert's part of the matrices
     expert_round,    // inner rows of groups, rounded for the product
     expert_down,     // the groups' outputs = W in
     combine,         // residual += the outputs of each row's experts, each times its share
-    place,         // rotates q and k, stores k and v
-    attend,        // rotates and stores as well, if place did not
-    keep,          // drops the rows that nobody asks for
+    place,           // rotates q and k, stores k and v
+    attend,          // rotates and stores as well, if place did not
+    keep,            // drops the rows that nobody asks for
   };
   Kind kind;
   StepPart part;

@@ -397,7 +397,8 @@ void StepRunner::head(std::span<const int> rows, float* out) {
   team_.share(
       w.panels(),
       [&](int64_t begin, int64_t end) {
-        multiply_panels(slice(w, begin, end), input_of(op), out + begin * kRows, w.panels() * kRows);
+        multiply_panels(slice(w, begin, end), input_of(op), out + begin * kRows,
+                        w.panels() * kRows);
       },
       sharing_of(op));
   lap(StepPart::head);

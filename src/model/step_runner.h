@@ -21,7 +21,7 @@ struct StepRun {
   const ModelConfig& config;
   const ModelWeights& weights;
   const kernels::Ops& ops;
-  bool rounds;                         // quantised weights are multiplied by rounded activations
+  bool rounds;                       // quantised weights are multiplied by rounded activations
   std::span<const RopeTable> ropes;  // of layers that see all, then of those with a window
   StepBuffers& buffers;
   StepInputs& inputs;

@@ -115,8 +115,7 @@ void StepRunner::for_my_expert_panels(int64_t panels_of_each, const Body& body) 
 StepRunner::Input StepRunner::expert_input(int expert, const float* rows, int64_t cols) const {
   const ExpertBuffers& b = buffers_.experts;
   const int64_t first = b.first_rows[expert];
-  return {rows + first * cols, from_row(with_cols(b.rounded, cols), first), cols,
-          b.counts[expert]};
+  return {rows + first * cols, from_row(with_cols(b.rounded, cols), first), cols, b.counts[expert]};
 }
 
 void StepRunner::expert_gate_up(const StepOp& op) {

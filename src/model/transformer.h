@@ -87,8 +87,8 @@ class Transformer : public Model {
   bool all_threads_;
   KvStorage kv_;
   ModelLimits limits_;
-  std::vector<RopeTable> ropes_;    // of layers that see all, then of those with a window
-  StepCost layers_cost_;            // of one token through all layers, without attention
+  std::vector<RopeTable> ropes_;  // of layers that see all, then of those with a window
+  StepCost layers_cost_;          // of one token through all layers, without attention
   StepBuffers buffers_;
   StepInputs inputs_;
   StepPrograms programs_;

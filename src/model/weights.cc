@@ -24,8 +24,9 @@ constexpr int64_t kSmallModel = int64_t{256} << 20;
 
 class WeightLoader {
  public:
-  WeightLoader(const ModelSource& file, ThreadPool& pool, const std::function<void(double)>& progress,
-               const PackFile* pack, std::stop_token stop)
+  WeightLoader(const ModelSource& file, ThreadPool& pool,
+               const std::function<void(double)>& progress, const PackFile* pack,
+               std::stop_token stop)
       : file_(file), pool_(pool), progress_(progress), pack_(pack), stop_(std::move(stop)) {
     for (const TensorView& tensor : file.tensors()) total_ += tensor.bytes();
   }
@@ -130,7 +131,8 @@ class WeightLoader {
     if (tensor->shape != expected)
       return fail(ErrorCode::corrupt_file,
                   fmt::format("{}: tensor '{}' has shape [{}]; [{}] is expected", file_.file(),
-                              name, fmt::join(tensor->shape, ", "), fmt::join(expected, ", ")));
+                              file_.spelling(name), fmt::join(tensor->shape, ", "),
+                              fmt::join(expected, ", ")));
     if (rank == 1 && info(tensor->type).quantized)
       return fail(ErrorCode::unsupported,
                   fmt::format("{}: vector '{}' is quantised", file_.file(), name));
@@ -207,8 +209,8 @@ class LayerLoader {
     return linear(layer_.v, "attn_v", kv_dim(), c_.hidden_size, arch_.qkv_bias);
   }
   Result<void> load_fused_qkv() {
-    OCTAVO_TRY(auto parts, loader_.fused(name("attn_qkv"),
-                                         std::array{q_dim(), kv_dim(), kv_dim()}, c_.hidden_size));
+    OCTAVO_TRY(auto parts, loader_.fused(name("attn_qkv"), std::array{q_dim(), kv_dim(), kv_dim()},
+                                         c_.hidden_size));
     layer_.q = std::move(parts[0]);
     layer_.k = std::move(parts[1]);
     layer_.v = std::move(parts[2]);
@@ -226,8 +228,7 @@ class LayerLoader {
     const int64_t size = c_.intermediate_size;
     OCTAVO_CHECK_OK(linear(layer_.down, "ffn_down", c_.hidden_size, size));
     if (arch_.fused) {
-      OCTAVO_TRY(auto parts,
-                 loader_.fused(name("ffn_up"), std::array{size, size}, c_.hidden_size));
+      OCTAVO_TRY(auto parts, loader_.fused(name("ffn_up"), std::array{size, size}, c_.hidden_size));
       layer_.gate = std::move(parts[0]);
       layer_.up = std::move(parts[1]);
       return {};
@@ -254,9 +255,9 @@ class LayerLoader {
 
 }  // namespace
 
-Result<ModelWeights> load_weights(const ModelSource& file, const ModelConfig& config, ThreadPool& pool,
-                                  const std::function<void(double)>& progress, const PackFile* pack,
-                                  std::stop_token stop) {
+Result<ModelWeights> load_weights(const ModelSource& file, const ModelConfig& config,
+                                  ThreadPool& pool, const std::function<void(double)>& progress,
+                                  const PackFile* pack, std::stop_token stop) {
   WeightLoader loader(file, pool, progress, pack, std::move(stop));
   ModelWeights weights;
   OCTAVO_TRY(weights.embedding,

@@ -55,8 +55,8 @@ struct ModelWeights {
 // `pack` holds are used where they lie there; it must outlive the result. It may be nullptr.
 // progress gets 0..1 and may be empty. Errors: corrupt_file (a tensor is missing or misshapen),
 // unsupported (a tensor that the description has no use for), cancelled (`stop`).
-Result<ModelWeights> load_weights(const ModelSource& file, const ModelConfig& config, ThreadPool& pool,
-                                  const std::function<void(double)>& progress,
+Result<ModelWeights> load_weights(const ModelSource& file, const ModelConfig& config,
+                                  ThreadPool& pool, const std::function<void(double)>& progress,
                                   const PackFile* pack = nullptr, std::stop_token stop = {});
 
 }  // namespace octavo

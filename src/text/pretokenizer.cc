@@ -72,11 +72,10 @@ class PreTokenizer::Pattern {
     int code = 0;
     PCRE2_SIZE offset = 0;
     Pattern compiled;
-    compiled.code_.reset(pcre2_compile(reinterpret_cast<PCRE2_SPTR>(pattern.data()), pattern.size(),
-                                       PCRE2_UTF | PCRE2_UCP | PCRE2_DOLLAR_ENDONLY |
-                                           PCRE2_NEVER_BACKSLASH_C,
-                                       &code, &offset,
-                                       nullptr));
+    compiled.code_.reset(
+        pcre2_compile(reinterpret_cast<PCRE2_SPTR>(pattern.data()), pattern.size(),
+                      PCRE2_UTF | PCRE2_UCP | PCRE2_DOLLAR_ENDONLY | PCRE2_NEVER_BACKSLASH_C, &code,
+                      &offset, nullptr));
     if (!compiled.code_) {
       return fail(ErrorCode::unsupported,
                   fmt::format("pre-tokenizer pattern {}: {} at offset {}; link a newer PCRE2",

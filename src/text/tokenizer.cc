@@ -145,11 +145,11 @@ Result<std::unique_ptr<const TokenModel>> Tokenizer::create_model(const Tokenize
               spec.pre));
     }
     adds_bos = true;
-    return SentencePiece::create(
-        vocabulary, {.add_space_prefix = spec.add_space_prefix.value_or(true),
-                     .prefix_at_start_only = spec.space_prefix_at_start_only,
-                     .prefix_unless_space = spec.space_prefix_unless_space,
-                     .unknown = spec.unknown});
+    return SentencePiece::create(vocabulary,
+                                 {.add_space_prefix = spec.add_space_prefix.value_or(true),
+                                  .prefix_at_start_only = spec.space_prefix_at_start_only,
+                                  .prefix_unless_space = spec.space_prefix_unless_space,
+                                  .unknown = spec.unknown});
   }
   return fail(ErrorCode::unsupported,
               fmt::format("tokenizer.ggml.model is {}; known are '{}' and '{}'",

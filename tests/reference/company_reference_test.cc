@@ -191,9 +191,8 @@ TEST(CompanyReference, TinyModels) {
   uint32_t seed = 1;
   for (const TinyCase& c :
        {TinyCase{"llama-rope3/llama-rope3-Q4_0"}, TinyCase{"qwen2/qwen2-Q8_0", "auto", "int8"},
-        TinyCase{"llama-tied/llama-tied-F16"},
-        TinyCase{"llama-untied/llama-untied-F32", "float32"}, TinyCase{"gemma3/gemma3-Q4_0"},
-        TinyCase{"mixtral/mixtral-Q8_0"}}) {
+        TinyCase{"llama-tied/llama-tied-F16"}, TinyCase{"llama-untied/llama-untied-F32", "float32"},
+        TinyCase{"gemma3/gemma3-Q4_0"}, TinyCase{"mixtral/mixtral-Q8_0"}}) {
     SCOPED_TRACE(c.file);
     std::vector<Setting> all = settings(tiny_data(c.file + ".gguf"), 18);
     for (Setting& setting : all) {

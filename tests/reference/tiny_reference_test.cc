@@ -34,13 +34,11 @@ std::string path_of(const std::string& name, const std::string& type) {
 }
 
 void check(const std::string& name, const std::string& type, ComputeType dtype) {
-  const auto reference =
-      nlohmann::json::parse(read_file(tiny_data(name + "/reference.json")));
+  const auto reference = nlohmann::json::parse(read_file(tiny_data(name + "/reference.json")));
   const bool rounded = dtype == ComputeType::automatic && type[0] == 'Q';
   const std::string path = path_of(name, type);
   if (!std::filesystem::exists(path)) return;  // some families have no F16 or no safetensors
-  TestModel model(path,
-                  {.dtype = dtype, .kv_cache_dtype = rounded ? KvType::f16 : KvType::f32});
+  TestModel model(path, {.dtype = dtype, .kv_cache_dtype = rounded ? KvType::f16 : KvType::f32});
   for (size_t i = 0; i < reference[type].size(); ++i) {
     const auto& expected = reference[type][i];
     auto tokens = token_ids(reference["safetensors"][i]["prompt"]);
