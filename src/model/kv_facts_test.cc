@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "formats/gguf.h"
 #include "support/paths.h"
 
 namespace octavo {

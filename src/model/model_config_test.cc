@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "formats/gguf.h"
 #include "model/weights.h"
 #include "support/paths.h"
 

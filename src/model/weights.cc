@@ -225,16 +225,19 @@ class LayerLoader {
   }
 
   Result<void> load_dense_ffn() {
-    const int64_t size = c_.intermediate_size;
-    OCTAVO_CHECK_OK(linear(layer_.down, "ffn_down", c_.hidden_size, size));
-    if (arch_.fused) {
-      OCTAVO_TRY(auto parts, loader_.fused(name("ffn_up"), std::array{size, size}, c_.hidden_size));
-      layer_.gate = std::move(parts[0]);
-      layer_.up = std::move(parts[1]);
-      return {};
-    }
-    OCTAVO_CHECK_OK(linear(layer_.gate, "ffn_gate", size, c_.hidden_size));
-    return linear(layer_.up, "ffn_up", size, c_.hidden_size);
+    OCTAVO_CHECK_OK(arch_.fused ? load_fused_gate_up() : load_gate_up());
+    return linear(layer_.down, "ffn_down", c_.hidden_size, c_.intermediate_size);
+  }
+  Result<void> load_gate_up() {
+    OCTAVO_CHECK_OK(linear(layer_.gate, "ffn_gate", c_.intermediate_size, c_.hidden_size));
+    return linear(layer_.up, "ffn_up", c_.intermediate_size, c_.hidden_size);
+  }
+  Result<void> load_fused_gate_up() {
+    const std::array<int64_t, 2> rows = {c_.intermediate_size, c_.intermediate_size};
+    OCTAVO_TRY(auto parts, loader_.fused(name("ffn_up"), rows, c_.hidden_size));
+    layer_.gate = std::move(parts[0]);
+    layer_.up = std::move(parts[1]);
+    return {};
   }
 
   Result<void> load_experts() {

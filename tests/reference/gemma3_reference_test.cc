@@ -28,8 +28,8 @@ TEST_P(Gemma3, PerplexityBeyondTheWindow) {
   check().perplexity("perplexity/gemma3_gpl3_1024.json", is_float() ? 1 : 2);
 }
 
-INSTANTIATE_TEST_SUITE_P(, Gemma3, ::testing::Values(kInt8, kFloat32), [](const auto& info) {
-  return info.param.dtype == ComputeType::float32 ? "Float32" : "Int8";
+INSTANTIATE_TEST_SUITE_P(, Gemma3, ::testing::Values(kInt8, kFloat32), [](const auto& of) {
+  return of.param.dtype == ComputeType::float32 ? "Float32" : "Int8";
 });
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "support/paths.h"
@@ -39,6 +40,7 @@ void check(const std::string& name, const std::string& type, ComputeType dtype) 
   const std::string path = path_of(name, type);
   if (!std::filesystem::exists(path)) return;  // some families have no F16 or no safetensors
   TestModel model(path, {.dtype = dtype, .kv_cache_dtype = rounded ? KvType::f16 : KvType::f32});
+  double largest = 0;  // difference, as a part of what is allowed
   for (size_t i = 0; i < reference[type].size(); ++i) {
     const auto& expected = reference[type][i];
     auto tokens = token_ids(reference["safetensors"][i]["prompt"]);
@@ -46,9 +48,11 @@ void check(const std::string& name, const std::string& type, ComputeType dtype) 
     const std::vector<float> logits = expected["logits"];
     ASSERT_EQ(row.size(), logits.size());
     const double limit = tolerance(type, rounded, logits);
-    for (size_t k = 0; k < row.size(); ++k)
+    for (size_t k = 0; k < row.size(); ++k) {
+      largest = std::max(largest, std::fabs(double{row[k]} - double{logits[k]}) / limit);
       ASSERT_NEAR(row[k], logits[k], limit)
           << name << " " << type << " prompt " << i << " logit " << k;
+    }
 
     // Greedy tokens, as far as their margins decide; the reference's own tokens are fed, so that
     // all are looked at.
@@ -61,6 +65,7 @@ void check(const std::string& name, const std::string& type, ComputeType dtype) 
       EXPECT_EQ(argmax_index(rows[static_cast<size_t>(prompt) - 1 + k]), greedy[k])
           << name << " " << type << " " << k;
   }
+  ::testing::Test::RecordProperty(name + "_" + type, std::to_string(largest));
 }
 
 TEST(TinyReference, Float32) {
