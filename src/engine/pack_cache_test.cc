@@ -7,6 +7,7 @@
 
 #include "engine/load.h"
 #include "engine/score.h"
+#include "formats/gguf.h"
 #include "support/paths.h"
 #include "support/temp_folder.h"
 

@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include "formats/gguf.h"
 #include "formats/model_source.h"
 #include "formats/weight_types.h"
 

@@ -8,6 +8,7 @@
 #include <filesystem>
 
 #include "base/lost_file_guard.h"
+#include "formats/gguf.h"
 #include "model/weights.h"
 #include "support/paths.h"
 #include "support/temp_folder.h"

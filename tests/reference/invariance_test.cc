@@ -7,6 +7,7 @@
 #include <cstring>
 #include <random>
 
+#include "formats/gguf.h"
 #include "support/bf16_copy.h"
 #include "support/paths.h"
 #include "support/temp_folder.h"

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
+#include "formats/gguf.h"
 #include "sampling/logits.h"
 #include "support/paths.h"
 #include "support/test_model.h"

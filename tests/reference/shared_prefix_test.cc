@@ -6,6 +6,7 @@
 #include <map>
 #include <random>
 
+#include "formats/gguf.h"
 #include "support/paths.h"
 #include "support/test_model.h"
 

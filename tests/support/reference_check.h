@@ -1,6 +1,6 @@
-// A fetched model against fp32 values of another implementation, within the tolerances that its int8
-// (auto) and fp32 activations are owed. Tokens of the reference are fed, so that every position is
-// compared, not only those before the first permitted difference.
+// A fetched model against fp32 values of another implementation, within the tolerances that its
+// int8 (auto) and fp32 activations are owed. Tokens of the reference are fed, so that every
+// position is compared, not only those before the first permitted difference.
 #pragma once
 
 #include <gtest/gtest.h>
