@@ -20,9 +20,11 @@ using namespace testing;
 using nlohmann::json;
 namespace fs = std::filesystem;
 
-constexpr const char* kModels[] = {"llama-tied", "llama-untied", "llama-rope3", "qwen2"};
+constexpr const char* kModels[] = {"llama-tied", "llama-untied", "llama-rope3", "qwen2",
+                                   "mistral",    "qwen3",        "phi3",        "gemma3",
+                                   "mixtral",    "qwen3moe"};
 
-std::string tiny(const std::string& name) { return test_data("tiny/" + name); }
+std::string tiny(const std::string& name) { return tiny_data(name); }
 
 std::vector<float> values_of(const ModelSource& source, const TensorView& tensor) {
   std::vector<std::byte> room;

@@ -168,14 +168,16 @@ TEST(TokenizerJson, RefusesNestingAndSize) {
 TEST(TokenizerJson, SurvivesWrongTypes) {
   const json values[] = {nullptr,          true,      -1, 1.5, "x", json::array(), json::object(),
                          json::array({1}), 4294967296};
-  for (const json& original : {byte_level(), byte_fallback()})
-    for (const auto& [place, unused] : original.flatten().items())
+  for (const json& original : {byte_level(), byte_fallback()}) {
+    const json flat = original.flatten();
+    for (const auto& [place, unused] : flat.items())
       for (json::json_pointer at(place); !at.empty(); at = at.parent_pointer())
         for (const json& value : values) {
           json changed = original;
           changed[at] = value;
           static_cast<void>(parse(changed));
         }
+  }
 }
 
 }  // namespace

@@ -89,9 +89,9 @@ std::string escaped(std::string_view plain) {
 Result<std::string> pattern_of(const JsonSection& section) {
   const json* pattern = section.find("pattern");
   if (pattern && pattern->is_object() && pattern->size() == 1) {
-    const auto& [kind, value] = *pattern->items().begin();
-    if (value.is_string() && kind == "Regex") return value.get<std::string>();
-    if (value.is_string() && kind == "String") return escaped(value.get<std::string>());
+    const auto only = pattern->begin();
+    if (only->is_string() && only.key() == "Regex") return only->get<std::string>();
+    if (only->is_string() && only.key() == "String") return escaped(only->get<std::string>());
   }
   return section.error("pattern", "is no Regex and no String");
 }
