@@ -168,7 +168,8 @@ class BenchServe(unittest.IsolatedAsyncioTestCase):
         table = await octavo("bench", "serve", url, "--dataset", "jsonl", "--dataset-path", self.path("f.jsonl"),
                              "--goodput", "ttft:500")
         self.assertEqual(table.code, 4, table.err)
-        rows = {line.rsplit(None, 1)[0]: line.rsplit(None, 1)[1] for line in table.out.splitlines() if " " in line}
+        rows = {line.rsplit(None, 1)[0]: line.rsplit(None, 1)[1] for line in table.out.splitlines()
+                if len(line.split()) > 1}
         self.assertEqual(rows.get("good requests per second"), "0", table.out)
         self.assertEqual(rows.get("requests completed"), "0", table.out)
 
