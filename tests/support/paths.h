@@ -9,16 +9,18 @@
 
 namespace octavo::testing {
 
-inline std::string test_data(const std::string& name) { return OCTAVO_TEST_DATA "/" + name; }
-
 // Files of tests/data/*.tar.xz, unpacked into the build folder when it was configured.
 inline std::string unpacked(const std::string& name) { return OCTAVO_TEST_UNPACKED "/" + name; }
 
-// A tiny random model of some family, "NAME/FILE". Most are kept compressed.
-inline std::string tiny_data(const std::string& name) {
-  const std::string plain = test_data("tiny/" + name);
-  return std::filesystem::exists(plain) ? plain : unpacked("tiny/" + name);
+// A file of tests/data, which may lie in one of its archives.
+inline std::string test_data(const std::string& name) {
+  const std::string plain = OCTAVO_TEST_DATA "/" + name;
+  const std::string packed = unpacked(name);
+  return !std::filesystem::exists(plain) && std::filesystem::exists(packed) ? packed : plain;
 }
+
+// A tiny random model of some family, "NAME/FILE".
+inline std::string tiny_data(const std::string& name) { return test_data("tiny/" + name); }
 
 // The real models; scripts/fetch-model puts them there before the tests are run.
 inline std::string fetched_model(const std::string& file) {
