@@ -62,4 +62,10 @@ const GgufTensorType* gguf_tensor_type(uint32_t id) {
   return it == kTensorTypes.end() ? nullptr : &*it;
 }
 
+uint32_t gguf_type_id(DType type) {
+  return std::find_if(kTensorTypes.begin(), kTensorTypes.end(),
+                      [&](auto& t) { return t.dtype == type; })
+      ->id;
+}
+
 }  // namespace octavo

@@ -42,5 +42,6 @@ struct GgufTensorType {
 
 // nullptr: no such type.
 const GgufTensorType* gguf_tensor_type(uint32_t id);
+uint32_t gguf_type_id(DType type);
 
 }  // namespace octavo
