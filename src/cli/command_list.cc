@@ -28,6 +28,9 @@ constexpr std::array kServePositionals = {
                "the server: http://127.0.0.1:8000 unless another is given, https://HOST or "
                "unix:/PATH",
                true}};
+constexpr std::array kQuantizePositionals = {
+    Positional{"IN", kModel.help},
+    Positional{"OUT", "the GGUF file to write"}};
 constexpr std::array kDiffPositionals = {
     Positional{"A", "a result as --output wrote it, the baseline"},
     Positional{"B", "the result to compare with it"}};
@@ -170,6 +173,16 @@ constexpr std::array kCommands = {
         "given to everybody; it goes to that host alone, never where it redirects to. "
         "SSL_CERT_FILE names the "
         "certificates to trust, instead of the system's."},
+    CommandSpec{
+        Command::quantize, "quantize", kQuantizePositionals,
+        "Writes a model in a smaller type, as a GGUF file.",
+        "Matrices get the type, norms and routers of experts stay as they are. Where rows are no "
+        "whole number of the type's blocks, one with smaller blocks is taken, and said. Unless "
+        "--pure, output heads, and embeddings that serve as such, get q6_k (q8_0 of q8_0), and "
+        "q4_k and q5_k are llama.cpp's mixtures Q4_K_M and Q5_K_M. Roundings are those of its "
+        "reference, bit for bit. One tensor's piece is in memory at a time. A table shows what "
+        "became of each type's tensors: the error is the root of the mean square of what rounding "
+        "changed, over that of the values."},
     CommandSpec{Command::help_markdown, "help-markdown", {}, "Prints docs/flags.md.", "", true},
 };
 

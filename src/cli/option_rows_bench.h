@@ -8,12 +8,16 @@
 namespace octavo::cli::rows {
 
 inline constexpr std::array kBenchRows = {
+    no_variable(text("perplexity", "FILE",
+                     "how well the model predicts this, before and after: text, or JSON as "
+                     "`perplexity` takes it",
+                     Q, kMeasure)),
     shown_default(integer("seq_len", 1, 1e12, "", "tokens of each sequence", E, kMeasure),
                   "the model's context"),
     integer("batch_size", 1, 1e9, "1", "sequences held at once", E, kMeasure),
     above_lowest(
         real("memory", 0, 100000, "", "GiB for the KV cache: how many sequences fit", E, kMeasure)),
-    integer("context", 2, kMaxInt, "512", "tokens of one window of a text", P, kMeasure),
+    integer("context", 2, kMaxInt, "512", "tokens of one window of a text", P | Q, kMeasure),
     list(OptionKind::integer_list, "contexts", "LIST", 1, "64,128,256,512,1024",
          "context lengths to measure at", K, kMeasure),
     integer("gen_tokens", 2, 1024, "5", "tokens to generate at each; the first is not timed", K,

@@ -37,7 +37,7 @@ inline constexpr std::array kEngineRows = {
     choice("kv_cache", kOnOff, "on|off", "on", "off computes the whole sequence again at each step",
            G | C, kEngine),
     integer("threads", 0, 1024, "0", "at most the cores this process may use; 0: all of them",
-            G | X | C | P | B, kEngine),
+            G | X | C | P | B | Q, kEngine),
     flag("enforce_eager", "plan every step anew instead of reusing recorded ones",
          G | X | C | P | B, kEngine),
     of_kind(choice("block_size", kBlockSizeChoices, "N", "32",

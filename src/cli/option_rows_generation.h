@@ -7,7 +7,15 @@
 
 namespace octavo::cli::rows {
 
+inline constexpr std::array<std::string_view, 11> kQuantizeTypes = {
+    "q8_0", "q6_k", "q5_k", "q4_k", "q5_1", "q5_0", "q4_1", "q4_0", "f16", "bf16", "f32"};
+
 inline constexpr std::array kGenerationRows = {
+    shown_default(no_variable(choice("type", kQuantizeTypes, "TYPE", "",
+                                     "of the matrices; has to be given", Q, kInput)),
+                  "none"),
+    no_variable(flag("pure", "the same type for all matrices, whatever they are", Q, kInput)),
+    no_variable(flag("overwrite", "replace OUT if it is there", Q, kInput)),
     no_variable(text("prompt", "TEXT",
                      "the text to go on from; - reads it from standard input, as it is", G,
                      kInput)),
@@ -83,7 +91,7 @@ inline constexpr std::array kGenerationRows = {
         shown_default(integer("prompt_logprobs", 0, kMaxLogprobs, "",
                               "the same at each place of the prompt; with --json", G, kShown),
                       "none")),
-    flag("json", "print one JSON object", G | I | E | P | B | V | D, kShown),
+    flag("json", "print one JSON object", G | I | E | P | B | V | D | Q, kShown),
 };
 
 }  // namespace octavo::cli::rows

@@ -25,6 +25,7 @@ enum class Command : uint8_t {
   bench_throughput,
   simulate,
   pull,
+  quantize,
   help_markdown
 };
 

@@ -37,6 +37,8 @@ Result<void> dispatch(const Invocation& invocation, Terminal& terminal) {
       return run_simulate(invocation, terminal);
     case Command::pull:
       return run_pull(invocation, terminal);
+    case Command::quantize:
+      return run_quantize(invocation, terminal);
     case Command::help_markdown:
       break;
   }

@@ -84,16 +84,6 @@ tl::unexpected<Error> exists_error(const std::string& path) {
                           quote(path)));
 }
 
-Result<void> check_place(const std::string& path, bool overwrite) {
-  struct stat facts {};
-  if (::stat(path.c_str(), &facts) != 0) return {};  // creating it says what is wrong, if anything
-  if (!S_ISREG(facts.st_mode))
-    return fail(ErrorCode::invalid_argument,
-                fmt::format("{} is no regular file; name one that can be written", quote(path)));
-  if (!overwrite) return exists_error(path);
-  return {};
-}
-
 tl::unexpected<Error> no_room(const std::string& path, const std::string& detail) {
   return fail(ErrorCode::resource_exhausted,
               fmt::format("{} cannot be written: the disk has no room for it ({}); make room or "
@@ -154,6 +144,16 @@ std::string GgufPairs::encoded() const {
 }
 
 // --- GgufFileWriter ---------------------------------------------------------------------------
+
+Result<void> GgufFileWriter::check_place(const std::string& path, bool overwrite) {
+  struct stat facts {};
+  if (::stat(path.c_str(), &facts) != 0) return {};  // creating it says what is wrong, if anything
+  if (!S_ISREG(facts.st_mode))
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("{} is no regular file; name one that can be written", quote(path)));
+  if (!overwrite) return exists_error(path);
+  return {};
+}
 
 Result<GgufFileWriter> GgufFileWriter::create(const std::string& path, bool overwrite,
                                               const GgufPairs& pairs,

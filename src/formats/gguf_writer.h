@@ -53,6 +53,9 @@ struct GgufTensorRow {
 // there is no finish(). Move-only.
 class GgufFileWriter {
  public:
+  // What create() refuses of `path`, known before any work. Errors: invalid_argument.
+  static Result<void> check_place(const std::string& path, bool overwrite);
+
   // Writes the tables. alignment: a power of two from 8; if it is not GGUF's default of 32, `pairs`
   // must say so. Errors: invalid_argument (`path` is there and no overwriting was asked for, or is
   // no regular file), not_found (its folder), io_error, resource_exhausted (the disk has too little
