@@ -72,9 +72,10 @@ void say_notes(const WeightSource& source, const QuantizeRules& rules, Terminal&
     if (num_other++ == 0) first_other = &tensor;
   }
   if (num_again > 0)
-    terminal.say(fmt::format("octavo: note: {} tensors are quantised already; what that took from "
-                             "them is lost, better begin with f32 or bf16",
-                             num_again));
+    terminal.say(
+        fmt::format("octavo: note: {} tensors are quantised already; what that took from "
+                    "them is lost, better begin with f32 or bf16",
+                    num_again));
   if (!first_other) return;
   terminal.say(blocks_note(*first_other, plan_tensor(*first_other, rules)) +
                (num_other > 1 ? fmt::format(", nor are those of {} others", num_other - 1) : ""));
@@ -86,8 +87,8 @@ Result<QuantizeReport> quantize(const WeightSource& source, const std::string& p
   OCTAVO_TRY(const auto pool, ThreadPool::create(num_threads(options)));
   StopSignals interrupt({SIGINT, SIGTERM, SIGHUP});
   const auto progress = [&](size_t i, size_t count) {
-    terminal.progress(fmt::format("Tensor {} of {}: {}", i + 1, count,
-                                  quote(source.tensors[i].name)));
+    terminal.progress(
+        fmt::format("Tensor {} of {}: {}", i + 1, count, quote(source.tensors[i].name)));
   };
   auto report = quantize_to_file(source, path,
                                  {.rules = rules,
@@ -128,8 +129,7 @@ std::string to_text(const QuantizeReport& report, uint64_t bytes_before,
   std::string out = format_table(rows, "lrrrr");
   if (perplexities)
     out += fmt::format("perplexity {:.4f} before, {:.4f} after ({:+.2f} %)\n", perplexities->before,
-                       perplexities->after,
-                       100 * (perplexities->after / perplexities->before - 1));
+                       perplexities->after, 100 * (perplexities->after / perplexities->before - 1));
   return out;
 }
 

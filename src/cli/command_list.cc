@@ -28,9 +28,8 @@ constexpr std::array kServePositionals = {
                "the server: http://127.0.0.1:8000 unless another is given, https://HOST or "
                "unix:/PATH",
                true}};
-constexpr std::array kQuantizePositionals = {
-    Positional{"IN", kModel.help},
-    Positional{"OUT", "the GGUF file to write"}};
+constexpr std::array kQuantizePositionals = {Positional{"IN", kModel.help},
+                                             Positional{"OUT", "the GGUF file to write"}};
 constexpr std::array kDiffPositionals = {
     Positional{"A", "a result as --output wrote it, the baseline"},
     Positional{"B", "the result to compare with it"}};

@@ -18,8 +18,7 @@ using Windows = std::vector<std::vector<TokenId>>;
 
 bool is_json(const std::string& path) { return path.ends_with(".json"); }
 
-Result<Windows> windows_of_text(const std::string& text, int context,
-                                const LoadedEngine& engine) {
+Result<Windows> windows_of_text(const std::string& text, int context, const LoadedEngine& engine) {
   if (context > engine.max_model_len)
     return fail(ErrorCode::context_overflow,
                 fmt::format("--context is {} and the model's context holds {} tokens", context,
@@ -29,7 +28,8 @@ Result<Windows> windows_of_text(const std::string& text, int context,
   return cut_into_windows(ids, context, tokenizer.adds_bos() ? tokenizer.bos() : std::nullopt);
 }
 
-Result<PerplexityScores> score_all(const Windows& windows, const LoadedEngine& engine, Terminal& terminal) {
+Result<PerplexityScores> score_all(const Windows& windows, const LoadedEngine& engine,
+                                   Terminal& terminal) {
   PerplexityScores scores;
   for (size_t i = 0; i < windows.size(); ++i) {
     terminal.progress(scores.predicted_tokens == 0

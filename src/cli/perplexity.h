@@ -20,9 +20,9 @@ struct PerplexityScores {
   double perplexity() const;
 };
 
-// Loads options.model. `file`: text, cut into windows of `context` tokens, or JSON with windows. With
-// progress. Errors: those of reading, loading and scoring; context_overflow, invalid_argument (too
-// little text).
+// Loads options.model. `file`: text, cut into windows of `context` tokens, or JSON with windows.
+// With progress. Errors: those of reading, loading and scoring; context_overflow, invalid_argument
+// (too little text).
 Result<PerplexityScores> measure_perplexity(EngineOptions options, const std::string& file,
                                             int context, Terminal& terminal);
 

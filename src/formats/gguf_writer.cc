@@ -48,7 +48,8 @@ std::string tensor_table(const std::vector<GgufTensorRow>& tensors, uint64_t ali
   for (const GgufTensorRow& tensor : tensors) {
     put_text(out, tensor.name);
     put(out, static_cast<uint32_t>(tensor.rank));
-    for (int i = 0; i < tensor.rank; ++i) put<uint64_t>(out, static_cast<uint64_t>(tensor.shape[i]));
+    for (int i = 0; i < tensor.rank; ++i)
+      put<uint64_t>(out, static_cast<uint64_t>(tensor.shape[i]));
     put(out, gguf_type_id(tensor.type));
     put(out, offset);
     offset = aligned(offset + tensor.bytes(), alignment);
@@ -242,8 +243,8 @@ Result<void> GgufFileWriter::give_name() const {
 
 Result<void> GgufFileWriter::finish() {
   if (written_ != total_)
-    return fail(ErrorCode::io_error, fmt::format("{}: {} of {} bytes were written", quote(path_),
-                                                 written_, total_));
+    return fail(ErrorCode::io_error,
+                fmt::format("{}: {} of {} bytes were written", quote(path_), written_, total_));
   if (::fsync(file_.get()) != 0) return write_error(errno);
   OCTAVO_CHECK_OK(give_name());
   part_path_.clear();

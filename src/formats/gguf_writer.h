@@ -1,4 +1,5 @@
-// Writes a GGUF file (version 3), tensor by tensor: no more of it is held in memory than its tables.
+// Writes a GGUF file (version 3), tensor by tensor: no more of it is held in memory than its
+// tables.
 #pragma once
 
 #include <array>

@@ -89,7 +89,8 @@ TEST(GgufFileWriter, CopiesPairsOfEveryKind) {
     EXPECT_EQ(x.type, y.type);
     EXPECT_EQ(x.element, y.element);
     EXPECT_EQ(x.count, y.count);
-    EXPECT_TRUE(std::equal(x.value.begin(), x.value.end(), y.value.begin(), y.value.end())) << x.key;
+    EXPECT_TRUE(std::equal(x.value.begin(), x.value.end(), y.value.begin(), y.value.end()))
+        << x.key;
   }
 }
 

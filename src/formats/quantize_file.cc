@@ -14,7 +14,7 @@ namespace octavo {
 namespace {
 
 constexpr uint32_t kQuantizationVersion = 2;
-constexpr int64_t kChunk = 4096;          // values that a thread converts at a time; whole blocks
+constexpr int64_t kChunk = 4096;           // values that a thread converts at a time; whole blocks
 constexpr int64_t kPiece = 1024 * kChunk;  // values that are written at a time
 
 enum class Fault : uint8_t { none, not_finite, too_large };
@@ -93,9 +93,9 @@ tl::unexpected<Error> fault_error(const WeightSource& source, const TensorView& 
                                   Fault fault) {
   const std::string subject = fmt::format("{}: tensor {}", source.name, quote(tensor.name));
   if (fault == Fault::not_finite)
-    return fail(ErrorCode::numeric_error,
-                fmt::format("{} holds NaN or infinity; the file is of no use, take another",
-                            subject));
+    return fail(
+        ErrorCode::numeric_error,
+        fmt::format("{} holds NaN or infinity; the file is of no use, take another", subject));
   return fail(ErrorCode::numeric_error,
               fmt::format("{} holds values too large for {}; choose --type bf16 or f32", subject,
                           name(type)));
@@ -165,8 +165,8 @@ Result<QuantizeReport> quantize_to_file(const WeightSource& source, const std::s
   metadata.set_u32("general.quantization_version", kQuantizationVersion);
   metadata.set_u32("general.file_type", gguf_file_type(options.rules.type));
   const std::vector<GgufTensorRow> rows = rows_of(source, options.rules);
-  OCTAVO_TRY(GgufFileWriter writer, GgufFileWriter::create(path, options.overwrite, metadata, rows,
-                                                           source.alignment));
+  OCTAVO_TRY(GgufFileWriter writer,
+             GgufFileWriter::create(path, options.overwrite, metadata, rows, source.alignment));
   QuantizeReport report{.types = {}, .file_bytes = writer.size()};
   for (size_t i = 0; i < rows.size(); ++i) {
     const TensorView& tensor = source.tensors[i];

@@ -23,7 +23,7 @@ struct WeightSource {
   GgufPairs metadata = {};
   std::span<const TensorView> tensors = {};  // names are canonical
   int num_experts = 0;
-  uint64_t alignment = 32;                        // that of `metadata`
+  uint64_t alignment = 32;                           // that of `metadata`
   std::function<void(const TensorView&)> drop = {};  // a tensor that is not needed again
 };
 

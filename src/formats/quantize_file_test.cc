@@ -47,8 +47,8 @@ TEST(QuantizePlan, MixturesGiveTheEndsAndEveryThirdLayerMore) {
   const QuantizeRules rules{.type = DType::q4_k, .num_layers = 16};
   std::string layers;
   for (int i = 0; i < 16; ++i)
-    layers += planned("blk." + std::to_string(i) + ".ffn_down.weight", rules) == DType::q6_k ? 'x'
-                                                                                              : '.';
+    layers +=
+        planned("blk." + std::to_string(i) + ".ffn_down.weight", rules) == DType::q6_k ? 'x' : '.';
   EXPECT_EQ(layers, "xx..x..x..x..xxx");
   EXPECT_EQ(planned("blk.0.attn_v.weight", rules), DType::q6_k);
   EXPECT_EQ(planned("blk.0.attn_k.weight", rules), DType::q4_k);
@@ -115,8 +115,8 @@ TEST_F(QuantizeFile, EqualsAnotherProgramsFile) {
     ASSERT_TRUE(other) << tensor.name;
     EXPECT_EQ(tensor.type, other->type) << tensor.name;
     EXPECT_EQ(tensor.shape, other->shape) << tensor.name;
-    EXPECT_TRUE(std::equal(tensor.data.begin(), tensor.data.end(), other->data.begin(),
-                           other->data.end()))
+    EXPECT_TRUE(
+        std::equal(tensor.data.begin(), tensor.data.end(), other->data.begin(), other->data.end()))
         << tensor.name;
   }
 }

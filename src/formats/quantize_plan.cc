@@ -8,7 +8,7 @@ namespace octavo {
 namespace {
 
 constexpr std::string_view kOutput = "output.weight", kEmbedding = "token_embd.weight";
-constexpr int kFullSizeExperts = 8;  // of Mixtral, whose small tensors are worth more bits
+constexpr int kFullSizeExperts = 8;   // of Mixtral, whose small tensors are worth more bits
 constexpr int kLayersOfSharedV = 80;  // of Llama 70B, where eight heads share a V
 
 // Parts of names of matrices that stay as they are.
@@ -53,8 +53,7 @@ DType mixed_type(std::string_view name, const QuantizeRules& rules) {
   const bool is_v = contains(name, "attn_v.weight") || contains(name, "attn_qkv.weight");
   const bool is_precious = is_precious_layer(layer_of(name), rules.num_layers);
   if ((is_v || contains(name, "ffn_down")) && is_precious) return DType::q6_k;
-  if (is_v && rules.type == DType::q4_k && rules.num_layers == kLayersOfSharedV)
-    return DType::q5_k;
+  if (is_v && rules.type == DType::q4_k && rules.num_layers == kLayersOfSharedV) return DType::q5_k;
   if (contains(name, "attn_output.weight") && rules.num_experts == kFullSizeExperts)
     return DType::q5_k;
   return rules.type;

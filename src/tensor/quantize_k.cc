@@ -119,8 +119,7 @@ class AffineSearch {
   float error(const AffineGroup& group) const {
     float sum = 0;
     for (int i = 0; i < kAffineGroup; ++i) {
-      const float off =
-          group.scale * static_cast<float>(group.codes[i]) + group.low - values_[i];
+      const float off = group.scale * static_cast<float>(group.codes[i]) + group.low - values_[i];
       sum += weights_[i] * (off * off);
     }
     return sum;
@@ -173,8 +172,7 @@ void encode_affine(const float* values, int highest, const Trials& trials, Block
     const float m = f16_to_f32(block.dmin) * static_cast<float>(stored.min);
     for (int i = 0; i < kAffineGroup; ++i) {
       const int at = g * kAffineGroup + i;
-      codes[at] =
-          d != 0 ? nearest_in((values[at] + m) / d, 0, highest) : groups[g].codes[i];
+      codes[at] = d != 0 ? nearest_in((values[at] + m) / d, 0, highest) : groups[g].codes[i];
     }
   }
 }
@@ -293,13 +291,11 @@ void encode(const float* values, BlockQ6_K& block) {
   block.d = f32_to_f16(1 / inverse);
   int codes[kSuperBlock];
   for (int g = 0; g < kCentredGroups; ++g) {
-    block.scales[g] =
-        static_cast<int8_t>(std::min(127, nearest(inverse * groups[g].scale)));
+    block.scales[g] = static_cast<int8_t>(std::min(127, nearest(inverse * groups[g].scale)));
     const float d = f16_to_f32(block.d) * static_cast<float>(block.scales[g]);
     for (int i = 0; i < kCentredGroup; ++i) {
       const int at = g * kCentredGroup + i;
-      const int q =
-          d != 0 ? nearest_in(values[at] / d, -kMiddle, kMiddle - 1) : groups[g].codes[i];
+      const int q = d != 0 ? nearest_in(values[at] / d, -kMiddle, kMiddle - 1) : groups[g].codes[i];
       codes[at] = q + kMiddle;
     }
   }

@@ -20,8 +20,8 @@ float extreme(const float* values) {
   return found;
 }
 
-// x without its fraction, at most `highest`. The scale of a block of denormal numbers has an infinite
-// inverse; such values are zero in the end, whatever their codes.
+// x without its fraction, at most `highest`. The scale of a block of denormal numbers has an
+// infinite inverse; such values are zero in the end, whatever their codes.
 int code(float x, int highest) {
   return std::isfinite(x) ? std::clamp(static_cast<int>(x), 0, highest) : 0;
 }

@@ -1,0 +1,150 @@
+#!/usr/bin/env python3
+"""octavo quantize from outside: what it writes, refuses and leaves behind."""
+
+import json
+import os
+import resource
+import signal
+import subprocess
+import tempfile
+import time
+import unittest
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+TINY = ROOT / "tests/data/tiny/llama-untied"
+F32 = TINY / "llama-untied-F32.gguf"
+BINARY = os.environ["OCTAVO_BINARY"]
+LIMIT_S = 240
+PROMPT = "1,2,3,4,5"
+TYPES = ["q8_0", "q6_k", "q5_k", "q4_k", "q5_1", "q5_0", "q4_1", "q4_0", "f16", "bf16", "f32"]
+
+
+class Quantize(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.tmp = Path(folder.name)
+        self.out = self.tmp / "out.gguf"
+
+    def octavo(self, *args, **kwargs):
+        kept = {k: v for k, v in os.environ.items() if not k.startswith("OCTAVO_") or k == "OCTAVO_ISA"}
+        return subprocess.run([BINARY, *map(str, args)], capture_output=True, text=True, timeout=LIMIT_S,
+                              env={**kept, "XDG_CACHE_HOME": str(self.tmp / "cache")}, **kwargs)
+
+    def ok(self, *args):
+        run = self.octavo(*args)
+        self.assertEqual(0, run.returncode, run.stderr)
+        return run
+
+    def refused(self, code, words, *args, **kwargs):
+        run = self.octavo(*args, **kwargs)
+        self.assertEqual(code, run.returncode, run.stderr)
+        for word in words:
+            self.assertIn(word, run.stderr)
+
+    def left(self):
+        return sorted(p.name for p in self.tmp.iterdir() if p.name != "cache")
+
+    def tokens(self, model):
+        answer = self.ok("generate", model, "--prompt-token-ids", PROMPT, "--max-tokens", 12, "--temperature", 0,
+                         "--ignore-eos", "--json", "--no-pack-cache")
+        return json.loads(answer.stdout)["choices"][0]["token_ids"]
+
+    def test_every_type_is_written_and_generates(self):
+        for kind in TYPES:
+            with self.subTest(kind):
+                run = self.ok("quantize", F32, self.out, "--type", kind, "--overwrite")
+                self.assertRegex(run.stdout, r"^type +tensors +before +after +rms error\n")
+                self.assertEqual(12, len(self.tokens(self.out)))
+
+    def test_a_copy_generates_the_same(self):
+        self.ok("quantize", F32, self.out, "--type", "f32")
+        self.assertEqual(self.tokens(F32), self.tokens(self.out))
+
+    def test_q8_0_generates_what_another_programs_file_does(self):
+        self.ok("quantize", F32, self.out, "--type", "q8_0")
+        self.assertEqual(self.tokens(TINY / "llama-untied-Q8_0.gguf"), self.tokens(self.out))
+
+    def test_json_has_sizes_errors_and_perplexity(self):
+        windows = self.tmp / "windows.json"
+        windows.write_text(json.dumps({"windows": [list(range(5, 60)), list(range(100, 160))]}))
+        run = self.ok("quantize", F32, self.out, "--type", "q8_0", "--json", "--perplexity", windows)
+        result = json.loads(run.stdout)
+        self.assertEqual(F32.stat().st_size, result["file_bytes_before"])
+        self.assertEqual(self.out.stat().st_size, result["file_bytes"])
+        self.assertEqual(0, result["types"]["f32"]["relative_rms_error"])
+        self.assertTrue(0.001 < result["types"]["q8_0"]["relative_rms_error"] < 0.01, result)
+        self.assertAlmostEqual(1, result["perplexity"]["after"] / result["perplexity"]["before"], delta=0.02)
+
+    def test_notes(self):
+        run = self.ok("quantize", F32, self.out, "--type", "q4_k")
+        self.assertRegex(run.stderr, r"note: '[a-z0-9_.]+' is q[58]_0: its rows of 64 are no whole number of q[46]_k's")
+        run = self.ok("quantize", TINY / "llama-untied-Q8_0.gguf", self.tmp / "again.gguf", "--type", "q4_0", "--pure")
+        self.assertIn("are quantised already", run.stderr)
+
+    def test_places(self):
+        self.refused(2, ["--type"], "quantize", F32, self.out)
+        self.out.write_bytes(F32.read_bytes())
+        self.refused(2, ["--overwrite"], "quantize", F32, self.out, "--type", "q8_0")
+        link = self.tmp / "link.gguf"
+        link.symlink_to(self.out)
+        for other in [self.out, link]:
+            self.refused(2, ["is the file that is read"], "quantize", self.out, other, "--type", "q8_0", "--overwrite")
+        self.assertEqual(F32.read_bytes(), self.out.read_bytes())
+        self.refused(2, ["regular file"], "quantize", F32, self.tmp, "--type", "q8_0", "--overwrite")
+        run = self.octavo("quantize", F32, self.tmp / "none/out.gguf", "--type", "q8_0")
+        self.assertNotEqual(0, run.returncode)
+        self.assertIn("its folder is not there", run.stderr)
+        self.assertEqual(["link.gguf", "out.gguf"], self.left())
+
+    def test_a_full_disk_leaves_nothing(self):
+        def small_files():
+            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (50000, 50000))
+
+        run = self.octavo("quantize", F32, self.out, "--type", "q8_0", preexec_fn=small_files, restore_signals=False)
+        self.assertIn("no room", run.stderr)
+        self.assertIn("[resource_exhausted]", run.stderr)
+        self.assertEqual([], self.left())
+
+    def test_ctrl_c_leaves_nothing(self):
+        # A model of zeros that takes long enough, without its bytes on disk.
+        big = self.tmp / "big.gguf"
+        content = big_model()
+        with open(big, "wb") as file:
+            file.write(content)
+            file.truncate(len(content) + BIG_COLS * BIG_ROWS * 4)
+        for number in [signal.SIGINT, signal.SIGTERM]:
+            run = subprocess.Popen([BINARY, "quantize", big, self.out, "--type", "q4_k", "--threads", "1"],
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            try:
+                end = time.monotonic() + LIMIT_S
+                while not any(name.endswith(".part") for name in self.left()):
+                    self.assertIsNone(run.poll())
+                    self.assertLess(time.monotonic(), end)
+                    time.sleep(0.005)
+                run.send_signal(number)
+                _, error = run.communicate(timeout=LIMIT_S)
+            finally:
+                run.kill()
+            self.assertIn("[cancelled]", error)
+            self.assertEqual(["big.gguf"], self.left())
+
+
+BIG_COLS, BIG_ROWS = 4096, 1 << 17
+
+
+def big_model():
+    """The tables of a GGUF file with one matrix."""
+    def text(value):
+        return len(value).to_bytes(8, "little") + value
+
+    row = text(b"blk.0.attn_q.weight") + (2).to_bytes(4, "little") + BIG_COLS.to_bytes(8, "little")
+    row += BIG_ROWS.to_bytes(8, "little") + (0).to_bytes(4, "little") + (0).to_bytes(8, "little")
+    head = b"GGUF" + (3).to_bytes(4, "little") + (1).to_bytes(8, "little") + (0).to_bytes(8, "little") + row
+    return head + b"\0" * (-len(head) % 32)
+
+
+if __name__ == "__main__":
+    unittest.main()
