@@ -31,8 +31,8 @@ Result<Value> loop_attribute(const Loop& loop, const Value& object, std::string_
   if (name == "first") return index == 0;
   if (name == "last") return index + 1 == count;
   if (name == "length") return count;
-  if (name == "depth") return int64_t{1};  // counts recursive loops, which are not supported
-  if (name == "depth0") return int64_t{0};
+  if (name == "depth") return int64_t{loop.level} + 1;
+  if (name == "depth0") return int64_t{loop.level};
   if (name == "previtem") return neighbour(loop, loop.index - 1, "previous");
   if (name == "nextitem") return neighbour(loop, loop.index + 1, "next");
   return no_attribute(object, name);
@@ -50,6 +50,13 @@ Result<std::optional<Value>> own_attribute(Context& context, const Value& object
   if (const auto* space = get_if<Namespace*>(object)) {
     OCTAVO_CHECK_OK(context.spend((*space)->fields.size() / 8));
     if (const Value* field = (*space)->find(name)) return *field;
+  }
+  if (const auto* space = get_if<Namespace*>(object);
+      space && (*space)->kind == Namespace::Kind::cycler && name == "current")
+    return (*space)->items[(*space)->position];
+  if (const Sequence* group = as_sequence(object); group && group->is_group) {
+    if (name == "grouper") return group->items[0];
+    if (name == "list") return group->items[1];
   }
   if (const auto* loop = get_if<LoopPtr>(object)) return loop_attribute(**loop, object, name);
   return std::nullopt;

@@ -19,6 +19,7 @@ using ExprPtr = std::unique_ptr<Expr>;
 struct CallArguments {
   std::vector<ExprPtr> positional;
   std::vector<std::pair<std::string, ExprPtr>> named;
+  ExprPtr more_positional, more_named;  // *expr and **expr; null if there are none
 };
 
 struct Literal {
@@ -113,6 +114,7 @@ struct For {
   ExprPtr items;
   ExprPtr filter;  // may be null
   Body body, otherwise;
+  bool recursive = false;  // the body may call `loop` with further items
 };
 struct Set {
   Target target;

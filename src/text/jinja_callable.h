@@ -18,6 +18,7 @@ namespace octavo::jinja {
 struct Arguments {
   std::vector<Value> positional;
   std::vector<std::pair<std::string, Value>> named;
+  bool content_names = false;  // '**' gave names that the conversation wrote
 };
 
 // Arguments put in the order of the parameters.
@@ -70,6 +71,7 @@ const Function* find_test(std::string_view name);
 // What `object.name` is besides items: methods of strings and dicts. Names of Python's that are not
 // done here have an entry whose run is null.
 const Function* find_method(const Value& object, std::string_view name);
+std::span<const Function> text_methods();
 std::span<const Function> global_functions();
 
 }  // namespace octavo::jinja

@@ -113,7 +113,7 @@ Result<Value> Context::sequence(Sequence::Kind kind, std::vector<Value> items) {
   int deepest = 0;
   for (const Value& item : items) deepest = std::max(deepest, depth_of(item));
   OCTAVO_TRY(const int depth, one_deeper(*this, deepest));
-  return std::make_shared<const Sequence>(Sequence{kind, std::move(items), 0, depth});
+  return std::make_shared<const Sequence>(Sequence{kind, std::move(items), 0, depth, false});
 }
 
 Result<Value> Context::dict(std::vector<std::pair<Value, Value>> entries) {
@@ -143,10 +143,12 @@ Result<Value> Context::method(const Value& self, const Function& function) {
   return std::make_shared<const BoundMethod>(BoundMethod{self, &function, depth});
 }
 
-Result<LoopPtr> Context::loop(SequencePtr items) {
+Result<LoopPtr> Context::loop(SequencePtr items, int level) {
   OCTAVO_TRY(const int depth, one_deeper(*this, items->depth));
-  OCTAVO_CHECK_OK(allocate(sizeof(Loop)));
-  return std::make_shared<const Loop>(Loop{std::move(items), 0, depth});
+  OCTAVO_CHECK_OK(allocate(sizeof(Loop) + sizeof(std::vector<Value>)));
+  Loop loop{.items = std::move(items), .depth = depth, .level = level};
+  loop.last_seen = &seen_by_loops_.emplace_back();
+  return std::make_shared<const Loop>(std::move(loop));
 }
 
 Result<Namespace*> Context::make_namespace() {

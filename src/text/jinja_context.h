@@ -51,7 +51,7 @@ class Context {
   // A later entry of an equal key replaces the value and keeps the place, as in Python.
   Result<Value> dict(std::vector<std::pair<Value, Value>> entries);
   Result<Value> method(const Value& self, const Function& function);
-  Result<LoopPtr> loop(SequencePtr items);
+  Result<LoopPtr> loop(SequencePtr items, int level);
   Result<Namespace*> make_namespace();
 
  private:
@@ -62,6 +62,7 @@ class Context {
   uint64_t steps_ = 0;
   uint64_t memory_ = 0;
   std::deque<Namespace> namespaces_;
+  std::deque<std::vector<Value>> seen_by_loops_;
 };
 
 // The elements of what a `for` can walk: characters, keys, items; the rest of an iterator, which is

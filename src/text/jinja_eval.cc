@@ -111,8 +111,7 @@ Result<Evaluator::Flow> Evaluator::run_node(const If& branches) {
   return run(branches.otherwise);
 }
 
-Result<SequencePtr> Evaluator::loop_items(const For& loop) {
-  OCTAVO_TRY(const Value walked, eval(*loop.items));
+Result<SequencePtr> Evaluator::loop_items(const For& loop, const Value& walked) {
   OCTAVO_TRY(SequencePtr all, elements(context_, walked));
   if (!loop.filter) return all;
   std::vector<Value> kept;
@@ -136,9 +135,19 @@ Result<Evaluator::Flow> Evaluator::round(const For& loop, const LoopPtr& state, 
 }
 
 Result<Evaluator::Flow> Evaluator::run_node(const For& loop) {
-  OCTAVO_TRY(const SequencePtr items, loop_items(loop));
+  OCTAVO_TRY(const Value walked, eval(*loop.items));
+  return run_loop(loop, walked, 0);
+}
+
+Result<Evaluator::Flow> Evaluator::run_loop(const For& loop, const Value& walked, int depth) {
+  OCTAVO_TRY(const SequencePtr items, loop_items(loop, walked));
   if (items->items.empty()) return run_scoped(loop.otherwise);
-  OCTAVO_TRY(const LoopPtr state, context_.loop(items));
+  OCTAVO_TRY(const LoopPtr state, context_.loop(items, depth));
+  if (loop.recursive) {
+    keep_scope();
+    state->statement = &loop;
+    state->scope = scope_;
+  }
   for (size_t i = 0; i < items->items.size(); ++i) {
     OCTAVO_TRY(const Flow flow, round(loop, state, i));
     if (flow == Flow::leave_loop) break;
@@ -146,10 +155,27 @@ Result<Evaluator::Flow> Evaluator::run_node(const For& loop) {
   return Flow::next;
 }
 
+// `loop(items)` in a recursive loop: what the whole loop writes for these items, seeing what the
+// first of its kind saw.
+Result<Value> Evaluator::call_loop(const Loop& loop, const Arguments& arguments) {
+  if (!loop.statement) return context_.error("'loop' can be called in a 'recursive' loop only");
+  if (arguments.positional.size() != 1 || !arguments.named.empty())
+    return context_.error("'loop' takes one argument");
+  OCTAVO_CHECK_OK(enter());
+  Text text;
+  Text* const outer = std::exchange(output_, &text);
+  const InScope scope(*this, loop.scope);
+  const auto ended = run_loop(*loop.statement, arguments.positional[0], loop.level + 1);
+  output_ = outer;
+  --depth_;
+  if (!ended) return tl::make_unexpected(ended.error());
+  return context_.text(std::move(text));
+}
+
 Result<void> Evaluator::assign_field(const Target& target, Value value) {
   OCTAVO_TRY(const Value* variable, find_variable(target.name));
   const auto* space = variable ? get_if<Namespace*>(*variable) : nullptr;
-  if (!space)
+  if (!space || (*space)->kind != Namespace::Kind::plain)
     return context_.error(
         fmt::format("'{}' is no namespace; only a namespace's fields can be set", target.name));
   OCTAVO_CHECK_OK(context_.spend((*space)->fields.size() / 8));
@@ -233,9 +259,13 @@ Result<Evaluator::Flow> Evaluator::run_node(const ScopedBlock& block) {
   return run_scoped(block.body);
 }
 
+void Evaluator::keep_scope() {
+  if (!std::exchange(scope_->captured, true)) captured_scopes_.push_back(scope_);
+}
+
 Result<Value> Evaluator::make_macro(const MacroDefinition& definition) {
   OCTAVO_CHECK_OK(context_.allocate(sizeof(Macro) + sizeof(Scope)));
-  if (!std::exchange(scope_->captured, true)) captured_scopes_.push_back(scope_);
+  keep_scope();
   return std::make_shared<const Macro>(Macro{&definition, scope_});
 }
 
@@ -261,9 +291,21 @@ Result<Value> Evaluator::call(const Value& callee, const Arguments& arguments) {
     return invoke(context_, *(*method)->function, (*method)->self, arguments);
   if (const auto* function = get_if<const Function*>(callee))
     return invoke(context_, **function, Undefined{}, arguments);
+  if (const auto* loop = get_if<LoopPtr>(callee)) return call_loop(**loop, arguments);
+  if (const auto* space = get_if<Namespace*>(callee);
+      space && (*space)->kind == Namespace::Kind::joiner)
+    return call_joiner(**space, arguments);
   if (const auto* macro = get_if<MacroPtr>(callee)) return call_macro(**macro, arguments);
   if (const auto* missing = get_if<Undefined>(callee)) return context_.undefined_used(*missing);
   return context_.error(fmt::format("a {} cannot be called", type_name(callee)));
+}
+
+// A joiner gives nothing the first time, and its text from then on.
+Result<Value> Evaluator::call_joiner(Namespace& joiner, const Arguments& arguments) {
+  if (!arguments.positional.empty() || !arguments.named.empty())
+    return context_.error("a joiner takes no arguments");
+  if (!std::exchange(joiner.used, true)) return context_.text("", true);
+  return joiner.items[0];
 }
 
 Result<Value> Evaluator::call_macro(const Macro& macro, const Arguments& arguments) {
@@ -320,7 +362,7 @@ Result<void> Evaluator::bind_extras(const MacroDefinition& macro, const Argument
     }
     if (!macro.uses_kwargs)
       return context_.error(fmt::format("macro '{}' has no parameter '{}'", macro.name, name));
-    OCTAVO_TRY(Value key, context_.text(name, true));
+    OCTAVO_TRY(Value key, context_.text(name, !arguments.content_names));
     kwargs.emplace_back(std::move(key), value);
   }
   if (macro.uses_varargs) {

@@ -59,7 +59,10 @@ class Evaluator {
   Result<Flow> run_node(const Break&) { return Flow::leave_loop; }
   Result<Flow> run_node(const Continue&) { return Flow::next_round; }
 
-  Result<SequencePtr> loop_items(const For& loop);
+  Result<SequencePtr> loop_items(const For& loop, const Value& walked);
+  Result<Flow> run_loop(const For& loop, const Value& walked, int depth);
+  Result<Value> call_loop(const Loop& loop, const Arguments& arguments);
+  void keep_scope();  // until the end: something owns the current scope that the scope may own
   Result<Flow> round(const For& loop, const LoopPtr& state, size_t index);
   Result<void> assign(const Target& target, Value value);
   Result<void> assign_field(const Target& target, Value value);
@@ -90,7 +93,9 @@ class Evaluator {
   Result<const Value*> find_variable(std::string_view name);  // null if there is none
   Result<Value> eval_or(const ExprPtr& expr, Value otherwise);
   Result<Arguments> eval_arguments(const CallArguments& arguments);
+  Result<void> add_named(Arguments& values, const Value& more);
   Result<Value> call(const Value& callee, const Arguments& arguments);
+  Result<Value> call_joiner(Namespace& joiner, const Arguments& arguments);
   Result<Value> call_macro(const Macro& macro, const Arguments& arguments);
   Result<void> bind_parameters(const MacroDefinition& macro, const Arguments& arguments);
   static bool takes(const MacroDefinition& macro, std::string_view name);

@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "text/jinja_access.h"
 #include "text/jinja_eval.h"
 #include "text/jinja_print.h"
@@ -83,7 +85,39 @@ Result<Arguments> Evaluator::eval_arguments(const CallArguments& arguments) {
     OCTAVO_TRY(Value value, eval(*expr));
     values.named.emplace_back(name, std::move(value));
   }
+  if (arguments.more_positional) {
+    OCTAVO_TRY(const Value more, eval(*arguments.more_positional));
+    OCTAVO_TRY(const SequencePtr items, elements(context_, more));
+    OCTAVO_CHECK_OK(context_.spend(items->items.size()));
+    values.positional.insert(values.positional.end(), items->items.begin(), items->items.end());
+  }
+  if (arguments.more_named) {
+    OCTAVO_TRY(const Value more, eval(*arguments.more_named));
+    OCTAVO_CHECK_OK(add_named(values, more));
+  }
+  if (values.positional.size() + values.named.size() > kMaxUnpacked)
+    return context_.exceeded(fmt::format("a call with more than {} arguments", kMaxUnpacked));
   return values;
+}
+
+Result<void> Evaluator::add_named(Arguments& values, const Value& more) {
+  const Dict* dict = as_dict(more);
+  if (!dict) return context_.error(fmt::format("'**' of a {}", type_name(more)));
+  if (dict->entries.size() > kMaxUnpacked)
+    return context_.exceeded(fmt::format("a call with more than {} arguments", kMaxUnpacked));
+  for (const auto& [key, value] : dict->entries) {
+    const Text* name = as_text(key);
+    if (!name) return context_.error("'**' of a dict with a key that is not a str");
+    const bool twice = std::any_of(values.named.begin(), values.named.end(),
+                                   [&](const auto& other) { return other.first == name->bytes(); });
+    if (twice)
+      return context_.error(
+          fmt::format("the argument '{}' is given twice", name->bytes().substr(0, 80)));
+    OCTAVO_CHECK_OK(context_.spend(1 + values.named.size() / 16));
+    values.named.emplace_back(name->bytes(), value);
+    values.content_names |= name->has_content();
+  }
+  return {};
 }
 
 Result<Value> Evaluator::eval_node(const CallExpr& call_expr) {

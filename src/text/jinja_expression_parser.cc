@@ -27,7 +27,7 @@ int deepest_of(const std::vector<ExprPtr>& parts) {
 int deepest_of(const CallArguments& arguments) {
   int depth = deepest_of(arguments.positional);
   for (const auto& [name, value] : arguments.named) depth = std::max(depth, depth_of(value));
-  return depth;
+  return std::max({depth, depth_of(arguments.more_positional), depth_of(arguments.more_named)});
 }
 
 std::optional<CompareOp> comparison_symbol(const Token& token) {
@@ -424,14 +424,14 @@ Result<CallArguments> ExpressionParser::arguments() {
 }
 
 Result<void> ExpressionParser::argument(CallArguments& arguments) {
-  if (stream_.at_symbol("*") || stream_.at_symbol("**"))
-    return stream_.unsupported("unpacking of arguments with '*' or '**'");
+  if (stream_.at_symbol("*") || stream_.at_symbol("**")) return unpacked_argument(arguments);
   if (arguments.positional.size() + arguments.named.size() >= kMaxArguments)
     return stream_.exceeded(fmt::format("a call with more than {} arguments", kMaxArguments));
   const bool named =
       stream_.at(Kind::name) && stream_.look().kind == Kind::symbol && stream_.look().text == "=";
+  if (arguments.more_named) return stream_.error("an argument after '**'");
   if (!named) {
-    if (!arguments.named.empty()) return stream_.error("a positional argument after a named one");
+    if (arguments.more_positional || !arguments.named.empty()) return stream_.error("a positional argument after a named one");
     OCTAVO_TRY(ExprPtr value, expression());
     arguments.positional.push_back(std::move(value));
     return {};
@@ -442,6 +442,15 @@ Result<void> ExpressionParser::argument(CallArguments& arguments) {
     if (other == name) return stream_.error(fmt::format("the argument '{}' is given twice", name));
   OCTAVO_TRY(ExprPtr value, expression());
   arguments.named.emplace_back(std::move(name), std::move(value));
+  return {};
+}
+
+// *expr or **expr, each once.
+Result<void> ExpressionParser::unpacked_argument(CallArguments& arguments) {
+  ExprPtr& place = stream_.at_symbol("*") ? arguments.more_positional : arguments.more_named;
+  if (place || arguments.more_named) return stream_.error("a misplaced '*' or '**'");
+  stream_.next();
+  OCTAVO_TRY(place, expression());
   return {};
 }
 

@@ -70,6 +70,7 @@ class ExpressionParser {
   Result<ExprPtr> test(ExprPtr input);
   Result<CallArguments> arguments();
   Result<void> argument(CallArguments& arguments);
+  Result<void> unpacked_argument(CallArguments& arguments);
   Result<Target> single_target(bool with_field);
 
   TokenStream& stream_;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "text/jinja_format.h"
 #include "text/jinja_operators.h"
 #include "text/jinja_print.h"
 #include "text/jinja_strings.h"
@@ -122,10 +123,79 @@ Result<Value> do_default(const Call& call) {
   return call.arguments[0] ? *call.arguments[0] : call.context.text("", true);
 }
 
+Result<Value> do_format(const Call& call) {
+  const Arguments& all = call.arguments.all();
+  OCTAVO_TRY(const Text pattern, to_text(call.context, call.self));
+  if (!all.positional.empty() && !all.named.empty())
+    return call.context.error("format() takes values with names or without, not both");
+  if (all.named.empty()) {
+    OCTAVO_TRY(const Value values, call.context.sequence(Sequence::Kind::tuple, all.positional));
+    return percent_format(call.context, pattern, values);
+  }
+  std::vector<std::pair<Value, Value>> entries;
+  for (const auto& [name, value] : all.named) {
+    OCTAVO_TRY(Value key, call.context.text(name, true));
+    entries.emplace_back(std::move(key), value);
+  }
+  OCTAVO_TRY(const Value values, call.context.dict(std::move(entries)));
+  return percent_format(call.context, pattern, values);
+}
+
+Result<Value> do_center(const Call& call) {
+  OCTAVO_TRY(Text text, to_text(call.context, call.self));
+  OCTAVO_TRY(const int64_t width, integer_or(call, 0, 80));
+  OCTAVO_TRY(const Value whole, call.context.text(std::move(text)));
+  FieldStyle style{.align = 'c'};
+  style.width = static_cast<size_t>(std::max<int64_t>(width, 0));
+  OCTAVO_TRY(text, styled(call.context, whole, style));
+  return call.context.text(std::move(text));
+}
+
+Result<Value> do_wordcount(const Call& call) {
+  OCTAVO_TRY(const Text text, to_text(call.context, call.self));
+  OCTAVO_CHECK_OK(call.context.handle_bytes(text.size()));
+  const std::string_view bytes = text.bytes();
+  int64_t words = 0;
+  bool inside = false;
+  for (size_t at = 0; at < bytes.size(); at += char_bytes(bytes[at])) {
+    const char32_t c = decode_char(bytes, at);
+    const bool in_word = is_alpha(c) || is_digit(c) || c == '_';
+    words += in_word && !inside;
+    inside = in_word;
+  }
+  return words;
+}
+
+// Cuts a text that is longer than length + leeway: at a space, unless killwords.
+Result<Value> do_truncate(const Call& call) {
+  const Text* text = as_text(call.self);
+  if (!text)
+    return call.context.error(fmt::format("a {} cannot be truncated", type_name(call.self)));
+  OCTAVO_TRY(const int64_t length, integer_or(call, 0, 255));
+  OCTAVO_TRY(const int64_t leeway, integer_or(call, 3, 5));
+  Text end("...", true);
+  if (call.arguments.given(2)) {
+    OCTAVO_TRY(const Text* given, text_argument(call, 2));
+    end = *given;
+  }
+  OCTAVO_CHECK_OK(call.context.handle_bytes(text->size() + end.size()));
+  const auto kept = length - static_cast<int64_t>(count_chars(end.bytes()));
+  if (kept < 0 || leeway < 0) return call.context.error("truncate() to less than its end");
+  if (static_cast<int64_t>(count_chars(text->bytes())) - leeway <= length) return call.self;
+  size_t cut = byte_of_char(text->bytes(), static_cast<size_t>(kept));
+  if (!boolean_or(call, 1, false))
+    cut = std::min(cut, text->bytes().substr(0, cut).rfind(' '));
+  Text result = text->slice(0, cut);
+  result.append(end);
+  return call.context.text(std::move(result));
+}
+
 constexpr Function kTextFilters[] = {
     {"capitalize", "", 0, do_capitalize},
+    {"center", "width", 0, do_center},
     {"d", "default_value boolean", 0, do_default},
     {"default", "default_value boolean", 0, do_default},
+    {"format", "*", 0, do_format},
     {"indent", "width first blank", 0, do_indent},
     {"lower", "", 0, do_lower},
     {"replace", "old new count", 2, do_replace},
@@ -134,7 +204,9 @@ constexpr Function kTextFilters[] = {
     {"title", "", 0, do_title},
     {"tojson", "ensure_ascii indent separators sort_keys", 0, do_tojson},
     {"trim", "chars", 0, do_trim},
+    {"truncate", "length killwords end leeway", 0, do_truncate},
     {"upper", "", 0, do_upper},
+    {"wordcount", "", 0, do_wordcount},
 };
 
 }  // namespace
@@ -142,7 +214,7 @@ constexpr Function kTextFilters[] = {
 std::span<const Function> text_filters() { return kTextFilters; }
 
 const Function* find_filter(std::string_view name) {
-  for (const auto table : {text_filters(), number_filters(), sequence_filters()})
+  for (const auto table : {text_filters(), number_filters(), sequence_filters(), group_filters()})
     if (const Function* found = find_function(table, name)) return found;
   return nullptr;
 }

@@ -28,12 +28,30 @@ Result<Value> do_range(const Call& call) {
   return call.context.sequence(Sequence::Kind::range, std::move(items));
 }
 
-Result<std::vector<std::pair<Value, Value>>> named_entries(const Call& call) {
-  if (!call.arguments.all().positional.empty())
-    return call.context.unsupported("positional arguments of dict() and namespace()");
+// A dict, or the pairs in a list.
+Result<std::vector<std::pair<Value, Value>>> entries_of(Context& context, const Value& value) {
+  if (const Dict* dict = as_dict(value)) return dict->entries;
   std::vector<std::pair<Value, Value>> entries;
-  for (const auto& [name, value] : call.arguments.all().named) {
-    OCTAVO_TRY(Value key, call.context.text(name, true));
+  OCTAVO_TRY(const SequencePtr items, elements(context, value));
+  for (const Value& item : items->items) {
+    OCTAVO_TRY(const SequencePtr pair, elements(context, item));
+    if (pair->items.size() != 2) return context.error("dict() of a list of what are not pairs");
+    entries.emplace_back(pair->items[0], pair->items[1]);
+  }
+  return entries;
+}
+
+// The one argument without a name, then those with one.
+Result<std::vector<std::pair<Value, Value>>> named_entries(const Call& call) {
+  const Arguments& all = call.arguments.all();
+  std::vector<std::pair<Value, Value>> entries;
+  if (all.positional.size() > 1)
+    return call.context.error("dict() and namespace() take one argument without a name");
+  if (!all.positional.empty()) {
+    OCTAVO_TRY(entries, entries_of(call.context, all.positional[0]));
+  }
+  for (const auto& [name, value] : all.named) {
+    OCTAVO_TRY(Value key, call.context.text(name, !all.content_names));
     entries.emplace_back(std::move(key), value);
   }
   return entries;
@@ -45,11 +63,29 @@ Result<Value> do_dict(const Call& call) {
 }
 
 Result<Value> do_namespace(const Call& call) {
-  if (!call.arguments.all().positional.empty())
-    return call.context.unsupported("positional arguments of dict() and namespace()");
+  OCTAVO_TRY(auto entries, named_entries(call));
+  OCTAVO_TRY(const Value fields, call.context.dict(std::move(entries)));
   OCTAVO_TRY(Namespace* const space, call.context.make_namespace());
-  space->fields = call.arguments.all().named;
+  for (const auto& [key, value] : as_dict(fields)->entries)
+    if (const Text* name = as_text(key)) space->fields.emplace_back(name->bytes(), value);
   return space;
+}
+
+Result<Value> do_cycler(const Call& call) {
+  if (call.arguments.all().positional.empty() || !call.arguments.all().named.empty())
+    return call.context.error("cycler() needs items, without names");
+  OCTAVO_TRY(Namespace* const cycler, call.context.make_namespace());
+  cycler->kind = Namespace::Kind::cycler;
+  cycler->items = call.arguments.all().positional;
+  return cycler;
+}
+
+Result<Value> do_joiner(const Call& call) {
+  OCTAVO_TRY(const Value comma, call.context.text(", ", true));
+  OCTAVO_TRY(Namespace* const joiner, call.context.make_namespace());
+  joiner->kind = Namespace::Kind::joiner;
+  joiner->items = {call.arguments[0] ? *call.arguments[0] : comma};
+  return joiner;
 }
 
 Result<Value> do_raise_exception(const Call& call) {
@@ -168,8 +204,8 @@ constexpr Function kGlobals[] = {
     {"namespace", "*", 0, do_namespace},
     {"raise_exception", "message", 1, do_raise_exception},
     {"strftime_now", "format", 1, do_strftime_now},
-    {"cycler", "*", 0},
-    {"joiner", "*", 0},
+    {"cycler", "*", 0, do_cycler},
+    {"joiner", "sep", 0, do_joiner},
     {"lipsum", "*", 0},
 };
 

@@ -1,9 +1,10 @@
-// Methods of strings, lists, dicts and loops: Python's names and parameters.
+// Methods of strings: Python's names and parameters.
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "text/jinja_callable.h"
+#include "text/jinja_format.h"
 #include "text/jinja_operators.h"
 #include "text/jinja_strings.h"
 
@@ -11,7 +12,6 @@ namespace octavo::jinja {
 namespace {
 
 const Text& self_text(const Call& call) { return *as_text(call.self); }
-const Dict& self_dict(const Call& call) { return *as_dict(call.self); }
 
 Result<std::optional<std::string_view>> optional_text(const Call& call, size_t parameter) {
   if (!call.arguments.given(parameter)) return std::nullopt;
@@ -110,28 +110,137 @@ Result<Value> do_join(const Call& call) {
   return call.context.text(std::move(joined));
 }
 
-Result<Value> find_method_of(const Call& call, bool last, bool must_exist) {
-  OCTAVO_TRY(const Text* part, text_argument(call, 0));
+// The part of the text that the bounds of find() and its kin choose: positions in characters, from
+// the end if negative. Unset: the start lies behind the end of the text.
+struct Window {
+  size_t begin, end;  // bytes
+  int64_t start;      // the character at begin
+};
+
+Result<std::optional<Window>> window(const Call& call, size_t first_bound) {
   const std::string_view text = self_text(call).bytes();
   OCTAVO_CHECK_OK(call.context.handle_bytes(text.size()));
-  if (last)
-    OCTAVO_CHECK_OK(
-        call.context.spend(text.size() * std::min<size_t>(part->size(), kMaxSteps) / 64));
-  const size_t at = last ? text.rfind(part->bytes()) : find_part(text, part->bytes(), 0);
-  if (at != std::string_view::npos) return static_cast<int64_t>(count_chars(text.substr(0, at)));
+  const auto size = static_cast<int64_t>(count_chars(text));
+  OCTAVO_TRY(int64_t start, integer_or(call, first_bound, 0));
+  OCTAVO_TRY(int64_t stop, integer_or(call, first_bound + 1, size));
+  if (start < 0) start = std::max<int64_t>(start + size, 0);
+  if (stop < 0) stop = std::max<int64_t>(stop + size, 0);
+  stop = std::min(stop, size);
+  if (start > stop) return std::nullopt;
+  return Window{byte_of_char(text, static_cast<size_t>(start)),
+                byte_of_char(text, static_cast<size_t>(stop)), start};
+}
+
+Result<Value> find_method_of(const Call& call, bool last, bool must_exist) {
+  OCTAVO_TRY(const Text* part, text_argument(call, 0));
+  OCTAVO_TRY(const auto place, window(call, 1));
+  size_t at = std::string_view::npos;
+  std::string_view text;
+  if (place) {
+    text = self_text(call).bytes().substr(place->begin, place->end - place->begin);
+    if (last)
+      OCTAVO_CHECK_OK(
+          call.context.spend(text.size() * std::min<size_t>(part->size(), kMaxSteps) / 64));
+    at = last ? text.rfind(part->bytes()) : find_part(text, part->bytes(), 0);
+  }
+  if (at != std::string_view::npos)
+    return place->start + static_cast<int64_t>(count_chars(text.substr(0, at)));
   if (must_exist) return call.context.error("the substring is not there");
   return int64_t{-1};
 }
 Result<Value> do_find(const Call& call) { return find_method_of(call, false, false); }
 Result<Value> do_rfind(const Call& call) { return find_method_of(call, true, false); }
 Result<Value> do_index(const Call& call) { return find_method_of(call, false, true); }
+Result<Value> do_rindex(const Call& call) { return find_method_of(call, true, true); }
 
 Result<Value> do_count(const Call& call) {
   OCTAVO_TRY(const Text* part, text_argument(call, 0));
-  const std::string_view text = self_text(call).bytes();
-  OCTAVO_CHECK_OK(call.context.handle_bytes(text.size()));
+  OCTAVO_TRY(const auto place, window(call, 1));
+  if (!place) return int64_t{0};
+  const std::string_view text =
+      self_text(call).bytes().substr(place->begin, place->end - place->begin);
   if (part->empty()) return static_cast<int64_t>(count_chars(text) + 1);
   return static_cast<int64_t>(count_occurrences(text, part->bytes()));
+}
+
+// The text before the separator, the separator, and the text after it.
+Result<Value> partition(const Call& call, bool last) {
+  OCTAVO_TRY(const Text* separator, text_argument(call, 0));
+  if (separator->empty()) return call.context.error("an empty separator");
+  const Text& text = self_text(call);
+  OCTAVO_CHECK_OK(call.context.handle_bytes(text.size()));
+  if (last)
+    OCTAVO_CHECK_OK(
+        call.context.spend(text.size() * std::min<size_t>(separator->size(), kMaxSteps) / 64));
+  const size_t at = last ? text.bytes().rfind(separator->bytes())
+                         : find_part(text.bytes(), separator->bytes(), 0);
+  const bool found = at != std::string_view::npos;
+  const size_t end = found ? at + separator->size() : 0;
+  std::vector<Text> parts = {text.slice(0, found ? at : 0), text.slice(found ? at : 0, end),
+                             text.slice(end, text.size())};
+  if (!found && !last) std::swap(parts[0], parts[2]);
+  std::vector<Value> items;
+  for (Text& part : parts) {
+    OCTAVO_TRY(Value item, call.context.text(std::move(part)));
+    items.push_back(std::move(item));
+  }
+  return call.context.sequence(Sequence::Kind::tuple, std::move(items));
+}
+Result<Value> do_partition(const Call& call) { return partition(call, false); }
+Result<Value> do_rpartition(const Call& call) { return partition(call, true); }
+
+Result<Value> do_format(const Call& call) {
+  return brace_format(call.context, self_text(call), call.arguments.all());
+}
+
+Result<Value> do_format_map(const Call& call) {
+  const Dict* dict = as_dict(*call.arguments[0]);
+  if (!dict) return call.context.error("format_map() needs a dict");
+  Arguments arguments;
+  OCTAVO_CHECK_OK(call.context.spend(dict->entries.size()));
+  for (const auto& [key, value] : dict->entries)
+    if (const Text* name = as_text(key)) arguments.named.emplace_back(name->bytes(), value);
+  return brace_format(call.context, self_text(call), arguments);
+}
+
+// center, ljust and rjust ('c': as str.center rounds); the fill is the template's unless the conversation gave it.
+Result<Value> justified(const Call& call, char align) {
+  OCTAVO_TRY(const int64_t width, integer_or(call, 0, 0));
+  FieldStyle style;
+  style.width = static_cast<size_t>(std::max<int64_t>(width, 0));
+  style.align = align;
+  if (call.arguments.given(1)) {
+    OCTAVO_TRY(const Text* fill, text_argument(call, 1));
+    if (count_chars(fill->bytes()) != 1)
+      return call.context.error("the fill must be one character");
+    style.fill = fill->bytes();
+    style.is_template = !fill->has_content();
+  }
+  OCTAVO_TRY(Text text, styled(call.context, call.self, style));
+  return call.context.text(std::move(text));
+}
+Result<Value> do_center(const Call& call) { return justified(call, 'c'); }
+Result<Value> do_ljust(const Call& call) { return justified(call, '<'); }
+Result<Value> do_rjust(const Call& call) { return justified(call, '>'); }
+
+Result<Value> do_zfill(const Call& call) {
+  OCTAVO_TRY(const int64_t width, integer_or(call, 0, 0));
+  const Text& text = self_text(call);
+  const bool is_signed = text.bytes().starts_with('+') || text.bytes().starts_with('-');
+  FieldStyle style{.fill = "0", .align = '>'};
+  style.width = static_cast<size_t>(std::max<int64_t>(width - (is_signed ? 1 : 0), 0));
+  OCTAVO_TRY(const Value digits, call.context.text(text.slice(is_signed ? 1 : 0, text.size())));
+  OCTAVO_TRY(const Text filled, styled(call.context, digits, style));
+  Text result = text.slice(0, is_signed ? 1 : 0);
+  result.append(filled);
+  return call.context.text(std::move(result));
+}
+
+Result<Value> do_isascii(const Call& call) {
+  const std::string_view text = self_text(call).bytes();
+  OCTAVO_CHECK_OK(call.context.handle_bytes(text.size()));
+  return std::all_of(text.begin(), text.end(),
+                     [](char c) { return static_cast<unsigned char>(c) < 0x80; });
 }
 
 Result<Value> do_removeprefix(const Call& call) {
@@ -155,6 +264,10 @@ Result<Value> all_chars(const Call& call) {
     if (!holds(decode_char(text, at))) return false;
   return !text.empty();
 }
+Result<Value> do_isprintable(const Call& call) {
+  if (self_text(call).empty()) return true;
+  return all_chars<is_printable>(call);
+}
 bool is_alnum(char32_t c) { return is_alpha(c) || is_digit(c); }
 
 // True if there are cased characters and all of them have the one case.
@@ -168,36 +281,6 @@ Result<Value> all_cased(const Call& call) {
     found |= wanted(decode_char(text, at));
   }
   return found;
-}
-
-Result<Value> do_get(const Call& call) {
-  const Value& key = *call.arguments[0];
-  if (!hash_key(key))
-    return call.context.error(fmt::format("a {} cannot be a key", type_name(key)));
-  if (const Value* item = self_dict(call).find(key)) return *item;
-  return call.arguments[1] ? *call.arguments[1] : Value(None{});
-}
-
-Result<Value> dict_view(const Call& call, bool keys, bool values) {
-  std::vector<Value> items;
-  for (const auto& [key, value] : self_dict(call).entries) {
-    if (keys && values) {
-      OCTAVO_TRY(Value pair, call.context.sequence(Sequence::Kind::tuple, {key, value}));
-      items.push_back(std::move(pair));
-    } else {
-      items.push_back(keys ? key : value);
-    }
-  }
-  return call.context.sequence(Sequence::Kind::view, std::move(items));
-}
-Result<Value> do_keys(const Call& call) { return dict_view(call, true, false); }
-Result<Value> do_values(const Call& call) { return dict_view(call, false, true); }
-Result<Value> do_items(const Call& call) { return dict_view(call, true, true); }
-
-Result<Value> do_cycle(const Call& call) {
-  const auto& choices = call.arguments.all().positional;
-  if (choices.empty()) return call.context.error("loop.cycle() needs something to choose from");
-  return choices[std::get<LoopPtr>(call.self)->index % choices.size()];
 }
 
 constexpr Function kTextMethods[] = {
@@ -215,86 +298,43 @@ constexpr Function kTextMethods[] = {
     {"capitalize", "", 0, do_capitalize},
     {"replace", "old new count", 2, do_replace},
     {"join", "iterable", 1, do_join},
-    {"find", "sub", 1, do_find},
-    {"rfind", "sub", 1, do_rfind},
-    {"index", "sub", 1, do_index},
-    {"count", "sub", 1, do_count},
+    {"find", "sub start end", 1, do_find},
+    {"rfind", "sub start end", 1, do_rfind},
+    {"index", "sub start end", 1, do_index},
+    {"count", "sub start end", 1, do_count},
     {"removeprefix", "prefix", 1, do_removeprefix},
     {"removesuffix", "suffix", 1, do_removesuffix},
     {"isdigit", "", 0, all_chars<is_digit>},
     {"isalpha", "", 0, all_chars<is_alpha>},
     {"isalnum", "", 0, all_chars<is_alnum>},
     {"isspace", "", 0, all_chars<is_space>},
+    {"isprintable", "", 0, do_isprintable},
     {"isupper", "", 0, all_cased<is_upper, is_lower>},
     {"islower", "", 0, all_cased<is_lower, is_upper>},
     {"casefold", "*", 0},
-    {"center", "*", 0},
+    {"center", "width fillchar", 1, do_center},
     {"encode", "*", 0},
     {"expandtabs", "*", 0},
-    {"format", "*", 0},
-    {"format_map", "*", 0},
-    {"isascii", "*", 0},
+    {"format", "*", 0, do_format},
+    {"format_map", "mapping", 1, do_format_map},
+    {"isascii", "", 0, do_isascii},
     {"isdecimal", "*", 0},
     {"isidentifier", "*", 0},
     {"isnumeric", "*", 0},
-    {"isprintable", "*", 0},
     {"istitle", "*", 0},
-    {"ljust", "*", 0},
+    {"ljust", "width fillchar", 1, do_ljust},
     {"maketrans", "*", 0},
-    {"partition", "*", 0},
-    {"rindex", "*", 0},
-    {"rjust", "*", 0},
-    {"rpartition", "*", 0},
+    {"partition", "sep", 1, do_partition},
+    {"rindex", "sub start end", 1, do_rindex},
+    {"rjust", "width fillchar", 1, do_rjust},
+    {"rpartition", "sep", 1, do_rpartition},
     {"swapcase", "*", 0},
     {"translate", "*", 0},
-    {"zfill", "*", 0},
+    {"zfill", "width", 1, do_zfill},
 };
-
-constexpr Function kDictMethods[] = {
-    {"get", "key default", 1, do_get},
-    {"keys", "", 0, do_keys},
-    {"values", "", 0, do_values},
-    {"items", "", 0, do_items},
-    {"copy", "*", 0},
-    {"fromkeys", "*", 0},
-    {"clear", "*", 0, nullptr, true},
-    {"pop", "*", 0, nullptr, true},
-    {"popitem", "*", 0, nullptr, true},
-    {"setdefault", "*", 0, nullptr, true},
-    {"update", "*", 0, nullptr, true},
-};
-
-constexpr Function kListMethods[] = {
-    {"copy", "*", 0},
-    {"count", "*", 0},
-    {"index", "*", 0},
-    {"append", "*", 0, nullptr, true},
-    {"clear", "*", 0, nullptr, true},
-    {"extend", "*", 0, nullptr, true},
-    {"insert", "*", 0, nullptr, true},
-    {"pop", "*", 0, nullptr, true},
-    {"remove", "*", 0, nullptr, true},
-    {"reverse", "*", 0, nullptr, true},
-    {"sort", "*", 0, nullptr, true},
-};
-
-constexpr Function kTupleMethods[] = {{"count", "*", 0}, {"index", "*", 0}};
-constexpr Function kLoopMethods[] = {{"cycle", "*", 0, do_cycle}, {"changed", "*", 0}};
-
-std::span<const Function> methods_of(const Value& object) {
-  if (as_text(object)) return kTextMethods;
-  if (as_dict(object)) return kDictMethods;
-  if (is<LoopPtr>(object)) return kLoopMethods;
-  const Sequence* sequence = as_sequence(object);
-  if (sequence && sequence->kind == Sequence::Kind::list) return kListMethods;
-  if (sequence && sequence->kind == Sequence::Kind::tuple) return kTupleMethods;
-  return {};
-}
 
 }  // namespace
 
-const Function* find_method(const Value& object, std::string_view name) {
-  return find_function(methods_of(object), name);
-}
+std::span<const Function> text_methods() { return kTextMethods; }
 
 }  // namespace octavo::jinja

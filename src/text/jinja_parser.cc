@@ -144,7 +144,7 @@ class Parser {
     if (stream_.skip_name("if")) {
       OCTAVO_TRY(loop.filter, expressions_.expression());
     }
-    if (stream_.at_name("recursive")) return stream_.unsupported("a recursive 'for'");
+    loop.recursive = stream_.skip_name("recursive");
     ++loops_;
     OCTAVO_TRY(loop.body, block({"else", "endfor"}, line));
     --loops_;
@@ -252,6 +252,13 @@ class Parser {
     return Statement{line, ScopedBlock{std::move(body)}};
   }
 
+  Result<Statement> parse_print() {
+    const int line = stream_.line();
+    stream_.next();
+    OCTAVO_TRY(ExprPtr expression, expressions_.expression());
+    return Statement{line, Output{std::move(expression)}};
+  }
+
   template <class Node>
   Result<Statement> leave_loop() {
     const int line = stream_.line();
@@ -283,7 +290,7 @@ const std::array<Parser::Tag, 17> Parser::kTags = {{
     {"from", nullptr},
     {"import", nullptr},
     {"include", nullptr},
-    {"print", nullptr},
+    {"print", &Parser::parse_print},
 }};
 
 }  // namespace

@@ -133,6 +133,12 @@ std::string float_repr(double number) {
   return result;
 }
 
+Result<Text> to_repr(Context& context, const Value& value) {
+  Printer printer{context, {}};
+  OCTAVO_CHECK_OK(print_repr(printer, value));
+  return printer.take();
+}
+
 Result<Text> to_text(Context& context, const Value& value) {
   if (const Text* text = as_text(value)) return *text;
   if (is<Undefined>(value)) return Text();

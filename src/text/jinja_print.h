@@ -17,6 +17,9 @@ std::string float_repr(
 // any content. Objects without a stable Python spelling (generators, functions) are refused.
 Result<Text> to_text(Context& context, const Value& value);
 
+// repr(value): as it stands in a printed list.
+Result<Text> to_repr(Context& context, const Value& value);
+
 struct JsonStyle {
   bool ascii_only = false;
   bool sort_keys = false;

@@ -59,17 +59,38 @@ Result<Value> has_case(const Call& call) {
   return found;
 }
 
-// Identity means something only for the values that exist once.
+template <class T>
+bool same_object(const Value& a, const Value& b) {
+  return is<T>(a) && is<T>(b) && std::get<T>(a) == std::get<T>(b);
+}
+
+// Identity means something only for objects and for the values that exist once.
 Result<Value> is_same(const Call& call) {
   const Value& other = *call.arguments[0];
   if (is<None>(call.self) || is<None>(other)) return call.self.index() == other.index();
   const auto* a = get_if<bool>(call.self);
   const auto* b = get_if<bool>(other);
   if (a || b) return a && b && *a == *b;
-  return call.context.unsupported("'sameas' of values other than none, true and false");
+  if (call.self.index() != other.index()) return false;
+  if (is<TextPtr>(other) || as_number(other) || is<Undefined>(other))
+    return call.context.unsupported(fmt::format("'sameas' of a {}", type_name(other)));
+  return same_object<DictPtr>(call.self, other) || same_object<SequencePtr>(call.self, other) ||
+         same_object<Namespace*>(call.self, other) || same_object<MacroPtr>(call.self, other) ||
+         same_object<LoopPtr>(call.self, other);
 }
 
-constexpr auto is_callable = is_one_of<MacroPtr, MethodPtr, const Function*>;
+Result<Value> is_callable(const Call& call) {
+  const auto* space = get_if<Namespace*>(call.self);
+  return is<Undefined>(call.self) || is<MacroPtr>(call.self) || is<MethodPtr>(call.self) || is<const Function*>(call.self) ||
+         is<LoopPtr>(call.self) || (space && (*space)->kind == Namespace::Kind::joiner);
+}
+
+template <const Function* (*find)(std::string_view)>
+Result<Value> is_name_of(const Call& call) {
+  const Text* name = as_text(call.self);
+  return name && find(name->bytes());
+}
+
 constexpr auto is_iterable = is_one_of<TextPtr, SequencePtr, DictPtr, LoopPtr, Undefined>;
 
 constexpr Function kTests[] = {
@@ -93,6 +114,8 @@ constexpr Function kTests[] = {
     {"odd", "", 0, is_odd},
     {"even", "", 0, is_even},
     {"divisibleby", "num", 1, is_divisible},
+    {"filter", "", 0, is_name_of<find_filter>},
+    {"test", "", 0, is_name_of<find_test>},
     {"in", "seq", 1, compares<CompareOp::in>},
     {"==", "b", 1, compares<CompareOp::equal>},
     {"eq", "b", 1, compares<CompareOp::equal>},

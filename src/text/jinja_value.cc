@@ -51,6 +51,12 @@ std::string_view sequence_name(const Sequence& sequence) {
   return "sequence";
 }
 
+std::string_view namespace_name(const Namespace& space) {
+  return space.kind == Namespace::Kind::plain    ? "Namespace"
+         : space.kind == Namespace::Kind::cycler ? "Cycler"
+                                                 : "Joiner";
+}
+
 }  // namespace
 
 const Value* Dict::find(std::string_view name) const {
@@ -117,7 +123,7 @@ std::string_view type_name(const Value& value) {
                         [](const TextPtr&) -> std::string_view { return "str"; },
                         [](const SequencePtr& sequence) { return sequence_name(*sequence); },
                         [](const DictPtr&) -> std::string_view { return "dict"; },
-                        [](Namespace*) -> std::string_view { return "Namespace"; },
+                        [](const Namespace* space) { return namespace_name(*space); },
                         [](const MacroPtr&) -> std::string_view { return "Macro"; },
                         [](const LoopPtr&) -> std::string_view { return "LoopContext"; },
                         [](const MethodPtr&) -> std::string_view { return "method"; },

@@ -24,6 +24,8 @@ struct Macro;
 struct Loop;
 struct BoundMethod;
 struct Function;
+struct For;
+struct Scope;
 
 // Falsy, prints as nothing, has no elements; any other use is an error that gives the reason.
 struct Undefined {
@@ -50,6 +52,7 @@ struct Sequence {
   std::vector<Value> items;
   mutable size_t next = 0;  // iterator: items before it are used up
   int depth = 1;            // 1 + the deepest element's
+  bool is_group = false;    // a tuple that groupby() made: its items are called grouper and list
 };
 
 // Keeps the order of insertion. Keys are compared as Python compares them: 1, 1.0 and true are one
@@ -63,8 +66,14 @@ struct Dict {
   const Value* find(const Value& key) const;       // null also for a key that cannot be one
 };
 
+// What a template can change: a namespace(), and the cycler() and joiner() of Jinja.
 struct Namespace {
+  enum class Kind { plain, cycler, joiner };
   std::vector<std::pair<std::string, Value>> fields;
+  Kind kind = Kind::plain;
+  std::vector<Value> items = {};  // of a cycler; the joiner's text
+  size_t position = 0;            // of a cycler
+  bool used = false;              // of a joiner
   Value* find(std::string_view name);
 };
 
@@ -73,6 +82,12 @@ struct Loop {
   SequencePtr items;
   mutable size_t index = 0;
   int depth = 1;
+  int level = 0;  // loops that called this one
+  // Of a recursive loop, for calling it again; null for others.
+  mutable const For* statement = nullptr;
+  mutable std::shared_ptr<Scope> scope = nullptr;
+  std::vector<Value>* last_seen = nullptr;  // by loop.changed(); the rendering owns it
+  mutable bool has_seen = false;
 };
 
 struct BoundMethod {
