@@ -280,6 +280,46 @@ add("global/raise in branch not taken", "{% if false %}{{ raise_exception('no') 
 add("global/division by zero fails", "{{ 1 // 0 }}")
 add("global/call of none fails", "{{ nothing() }}")
 
+# What came to be known later.
+add("format/percent", "{{ '%s is %d, %5.2f%% of %r' % (word, 3, 2.5, names[0]) }}|{{ '%05d|%-5d|%+d|% d|%x|%#X|%o' % (42, 42, 42, 42, 255, 255, 8) }}|{{ '%(a)s %(b)03d' % {'a': 1, 'b': 2} }}|{{ '%s' % word }}|{{ '%.3s|%8s|%-8s|' % ('abcdef', 'é日', 'x') }}|{{ '%c%c' % (65, 'é') }}|{{ '%d' % 3.9 }}|{{ '%e %g %G' % (12345.678, 1e-7, 1e20) }}|{{ '%s' % [[1]] }}|{{ '%s' % (none,) }}|{{ '%i' % true }}|{{ '%.3d' % 7 }}")
+add("format/percent filter", "{{ '%s-%s'|format('a', 1) }} {{ '%(x)s'|format(x='y') }} {{ 'plain'|format }} {{ '%s' % missing }}|")
+for i, bad in enumerate(["'%s %s' % 'a'", "'%s' % (1, 2)", "'%d' % 'x'", "'%q' % 1", "'%' % 1", "'%(a)s' % 1", "'x'|format(1)", "'%s'|format(1, a=2)"]):
+    add(f"format/percent fails {i}", "{{ " + bad + " }}")
+add("format/braces", "{{ '{} {}'.format(1, 'a') }} {{ '{1}{0}{1}'.format('x', 'y') }} {{ '{n}/{d[b]}/{d[a][k][1]}/{0.v}'.format(rows[0], n=word, d=d) }} {{ '{{}} {{{}}}'.format(7) }} {{ '{!r} {!s}'.format('q', 'q') }} {{ '{:>6}|{:<6}|{:^7}|{:*^7}|{:é>4}'.format('ab', 'ab', 'ab', 'ab', 'ab') }} {{ '{:5}|{:05d}|{:+}|{:,}|{:x}|{:#b}|{:_}|{:=+6}'.format(42, 42, 42, 1234567, 255, 5, 1234567, 42) }} {{ '{:.2f}|{:8.3f}|{:e}|{:.1%}|{:g}|{}|{:>6}'.format(3.14159, 2.5, 12345.6, 0.256, 1e-9, 1.0, 2.5) }} {{ '{:.3}|{:{}}|{:{w}}'.format('abcdef', 'a', 4, 'b', w=3) }} {{ '{}'.format(none) }} {{ '{}'.format([1, 'a']) }} {{ '{:5}|{}'.format(true, true) }} {{ '{:c}'.format(233) }} {{ '{a}'.format_map({'a': 1}) }} {{ 'none'.format(1) }}")
+for i, bad in enumerate(["'{} {}'.format(1)", "'{a}'.format(1)", "'{'.format(1)", "'}'.format(1)", "'{0}{}'.format(1, 2)", "'{:d}'.format('a')", "'{:q}'.format(1)", "'{:5}'.format(none)", "'{:+}'.format('a')", "'{!x}'.format(1)", "'{:.2}'.format(1)", "'{:s}'.format(1)", "'{:5.}'.format(1.5)"]):
+    add(f"format/braces fails {i}", "{{ " + bad + " }}")
+add("loop/recursive", "{% for r in [[1, [2, [3]]], 4] recursive %}{{ loop.depth }}:{{ loop.depth0 }}{% if r is iterable %}({{ loop(r) }}){% else %}{{ r }}{% endif %}{{ ',' if not loop.last }}{% endfor %}")
+add("loop/recursive with else and filter", "{% for r in [1, [], [2, none]] if r != none recursive %}{% if r is sequence %}[{{ loop(r) }}]{% else %}{{ r }}{% endif %}{% else %}empty{% endfor %}")
+add("loop/recursive scope", "{% set x = 'o' %}{% for r in [[1], 2] recursive %}{{ x }}{% set x = 'i' %}{{ x }}{{ loop(r) if r is sequence }}{% endfor %}{{ x }}")
+add("loop/call of plain loop fails", "{% for r in [1] %}{{ loop([2]) }}{% endfor %}")
+add("loop/recursive without arguments fails", "{% for r in [1] recursive %}{{ loop() }}{% endfor %}")
+add("loop/in the filter fails", "{% for x in xs if loop.first %}{{ x }}{% endfor %}")
+add("loop/outer in the filter", "{% for y in xs %}{% for x in xs if loop.index %}{{ x }}{% endfor %}{% endfor %}")
+add("loop/changed", "{% for x in [1, 1, 2, 2, 1] %}{{ x if loop.changed(x) }}{{ '.' if loop.changed(x, 1) }}{% endfor %}")
+add("global/cycler", "{% set c = cycler('a', 'b', 'c') %}{{ c.current }}{{ c.next() }}{{ c.next() }}{{ c.current }}{{ c.next() }}{{ c.next() }}{{ c.reset() }}{{ c.current }}")
+add("global/joiner", "{% set j = joiner() %}{% set k = joiner('|') %}{% for x in xs %}{{ j() }}{{ k() }}{{ x }}{% endfor %}")
+add("global/cycler of nothing fails", "{{ cycler() }}")
+add("global/dict of", "{{ dict({'a': 1}, b=2) }} {{ dict([('x', 1), ['y', 2]]) }}{% set n = namespace({'q': 5}, r=6) %}{{ n.q + n.r }}")
+add("call/unpacking", "{% macro m(a, b='B', c='C') %}{{ a }}{{ b }}{{ c }}{{ varargs }}{{ kwargs }}{% endmacro %}{{ m(*[1, 2]) }} {{ m(1, **{'c': 3}) }} {{ m(*[1, 2, 3, 4], **{'z': 5}) }} {{ m(1, *[2], c=9) }} {{ 'a-b'.split(*['-']) }} {{ dict(**{'k': 1}) }} {{ [1, 2]|join(*['+']) }}")
+for i, bad in enumerate(["f(*a, *b)", "f(**a, b)", "f(*a, b)", "range(*3)", "dict(**[1])", "dict(a=1, **{'a': 2})", "dict(**{1: 2})"]):
+    add(f"call/unpacking fails {i}", "{{ " + bad + " }}")
+add("print/tag", "{% print word %}{% print 1 + 1 %}{%- print xs -%}")
+add("filter/groupby", "{% for g, items in names|map('lower')|map('list')|groupby(0) %}{{ g }}={{ items|length }};{% endfor %}{% for g in [{'k': 'B', 'v': 1}, {'k': 'a', 'v': 2}, {'k': 'b', 'v': 3}]|groupby('k') %}{{ g.grouper }}{{ g.list|map(attribute='v')|list }}{{ g[0] }}{% endfor %}{{ [{'k': 'B'}, {'k': 'a'}, {'k': 'b'}]|groupby('k', case_sensitive=true) }}{{ [{'k': 1}, {}]|groupby('k', 0)|list }}")
+add("filter/groupby mixed fails", "{{ [{'k': 1}, {'k': 'a'}]|groupby('k') }}")
+add("filter/batch slice", "{{ range(7)|batch(3)|list }} {{ range(7)|batch(3, 'x')|list }} {{ []|batch(2)|list }} {{ range(7)|slice(3)|list }} {{ range(7)|slice(3, 'x')|list }} {{ range(6)|slice(3, 'x')|list }} {{ [1]|slice(3)|list }}")
+add("filter/truncate wordcount center", "{{ 'foo bar baz qux'|truncate(9) }}|{{ 'foo bar baz qux'|truncate(9, true) }}|{{ 'foo bar baz qux'|truncate(11) }}|{{ 'foo bar baz qux'|truncate(9, leeway=0) }}|{{ 'éééééééééé'|truncate(5, true, '…', 0) }}|{{ 'nospaces at all'|truncate(6, leeway=0) }}|{{ text|wordcount }} {{ uni|wordcount }} {{ 'a_b c-d'|wordcount }}|{{ 'ab'|center(7) }}|{{ 'abc'|center(6) }}|{{ 'ab'|center(5) }}|")
+add("filter/truncate fails", "{{ 'abc'|truncate(2) }}")
+add("method/partition", "{{ 'a=b=c'.partition('=') }} {{ 'a=b=c'.rpartition('=') }} {{ 'abc'.partition('=') }} {{ 'abc'.rpartition('=') }}")
+add("method/partition of nothing fails", "{{ 'a'.partition('') }}")
+add("method/justify", "{{ 'ab'.center(7) }}|{{ 'ab'.center(5, '*') }}|{{ 'abc'.center(6, '*') }}|{{ 'ab'.ljust(4) }}|{{ 'ab'.rjust(4, '日') }}|{{ '7'.zfill(3) }}|{{ '-7'.zfill(4) }}|{{ 'abc'.zfill(2) }}|")
+add("method/find within", "{{ word.find('o', 5) }} {{ word.find('o', -4, -1) }} {{ word.rfind('l', 0, 5) }} {{ word.count('l', 3) }} {{ word.find('', 20) }} {{ word.find('', 11) }} {{ word.rindex('o') }} {{ uni.find('日', 3) }} {{ word.index('o', 5) }}")
+add("method/index within fails", "{{ word.index('H', 1) }}")
+add("method/lists", "{{ xs.index(1) }} {{ xs.count(3) }} {{ xs.copy() }} {{ (1, 2, 1).count(1) }} {{ (1, 2).index(2) }} {{ d.copy() == d }} {{ 'abc'.isascii() }} {{ 'é'.isascii() }} {{ ''.isprintable() }} {{ 'a\n'.isprintable() }}")
+add("method/list index fails", "{{ xs.index(99) }}")
+add("test/names and identity", "{{ 'upper' is filter }} {{ 'nope' is filter }} {{ 'odd' is test }} {{ 'nope' is test }} {{ rows[0] is sameas rows[0] }} {{ rows[0] is sameas rows[1] }} {{ d is sameas none }} {{ d is sameas xs }} {{ range is callable }} {{ missing is callable }} {{ word is callable }}")
+add("test/undefined access", "{{ missing is defined }} {{ d.zz is defined }} {{ (d.zz or {}).yy is defined }}")
+add("test/undefined access fails", "{{ d.zz.yy is defined }}")
+
 # Mistakes found when the template is read.
 for broken in ["{% if x %}", "{{ x", "{% endif %}", "{{ 1 + }}", "{% for x %}{% endfor %}", "{# a", "{{ 'a }}", "{{ (1 }}",
                "{% set 1 = 2 %}", "{{ x | nosuchfilter }}", "{{ x is nosuchtest }}", "{% nosuchtag %}", "{{ a b }}",
