@@ -4,6 +4,7 @@
 
 #include "cli/commands.h"
 #include "cli/conversation.h"
+#include "cli/given_template.h"
 #include "cli/input.h"
 #include "cli/model_loading.h"
 #include "cli/sampling_options.h"
@@ -142,7 +143,9 @@ Result<void> run_chat(const Invocation& invocation, Terminal& terminal) {
   OCTAVO_TRY(engine_options.model, find_model(invocation.positionals[0], terminal));
   use_model_defaults(params, options, find_in_catalog(engine_options.model));
 
-  OCTAVO_TRY(const LoadedEngine engine, load_with_progress(std::move(engine_options), terminal));
+  OCTAVO_TRY(const std::string chat_template, read_template(options.text("chat_template")));
+  OCTAVO_TRY(LoadedEngine engine, load_with_progress(std::move(engine_options), terminal));
+  OCTAVO_CHECK_OK(use_template(engine, chat_template));
   Conversation probe(options.text("system"));
   probe.add("user", "Hello");
   OCTAVO_CHECK_OK(render_chat(

@@ -7,6 +7,7 @@
 
 #include "cli/commands.h"
 #include "cli/conversation.h"
+#include "cli/given_template.h"
 #include "cli/input.h"
 #include "cli/json_output.h"
 #include "cli/model_loading.h"
@@ -198,9 +199,11 @@ Result<void> run_generate(const Invocation& invocation, Terminal& terminal) {
   OCTAVO_TRY(engine_options.model, find_model(invocation.positionals[0], terminal));
   use_model_defaults(request.params, options, find_in_catalog(engine_options.model));
   OCTAVO_TRY(Prompt prompt, read_prompt(options));
+  OCTAVO_TRY(const std::string chat_template, read_template(options.text("chat_template")));
 
   const auto start = std::chrono::steady_clock::now();
-  OCTAVO_TRY(const LoadedEngine engine, load_with_progress(std::move(engine_options), terminal));
+  OCTAVO_TRY(LoadedEngine engine, load_with_progress(std::move(engine_options), terminal));
+  OCTAVO_CHECK_OK(use_template(engine, chat_template));
   const std::chrono::duration<double> load_time = std::chrono::steady_clock::now() - start;
   give_hint(prompt, options, engine, terminal);
   OCTAVO_CHECK_OK(encode_prompt(prompt, options, engine, terminal));

@@ -8,6 +8,7 @@
 #include "base/hash.h"
 #include "cli/batch_run.h"
 #include "cli/commands.h"
+#include "cli/given_template.h"
 #include "cli/model_loading.h"
 #include "cli/sampling_options.h"
 #include "cli/stop_signals.h"
@@ -46,9 +47,11 @@ Result<void> check_flags(const OptionValues& options) {
 }
 
 // What decides about the answers beside the lines themselves.
-uint64_t hash_of_settings(const std::string& model, const SamplingParams& defaults) {
+uint64_t hash_of_settings(const std::string& model, const std::string& chat_template,
+                          const SamplingParams& defaults) {
   const std::string text = std::filesystem::path(model).filename().string() + "\n" +
-                           to_json(defaults).dump(-1, ' ', false, Json::error_handler_t::replace);
+                           to_json(defaults).dump(-1, ' ', false, Json::error_handler_t::replace) +
+                           chat_template;
   return hash64(std::as_bytes(std::span(text.data(), text.size())));
 }
 
@@ -117,12 +120,14 @@ Result<void> verdict(const BatchFigures& figures, bool interrupted, bool goes_on
                           figures.failed, figures.done, figures.first_failed_line));
 }
 
-Result<void> run_batch(BatchRun& batch, EngineOptions engine_options, const std::string& input,
-                       bool goes_on, Terminal& terminal) {
+Result<void> run_batch(BatchRun& batch, EngineOptions engine_options,
+                       const std::string& chat_template, const std::string& input, bool goes_on,
+                       Terminal& terminal) {
   const size_t window = std::max<size_t>(256, 8 * static_cast<size_t>(engine_options.max_num_seqs));
   const int places = engine_options.max_queue_len;
   const auto start = Clock::now();
-  OCTAVO_TRY(const LoadedEngine engine, load_with_progress(std::move(engine_options), terminal));
+  OCTAVO_TRY(LoadedEngine engine, load_with_progress(std::move(engine_options), terminal));
+  OCTAVO_CHECK_OK(use_template(engine, chat_template));
   const double load_s = seconds_since(start);
 
   StopSignals interrupt;
@@ -155,18 +160,19 @@ Result<void> run_generate_batch(const Invocation& invocation, Terminal& terminal
   OCTAVO_TRY(engine_options.model, find_model(invocation.positionals[0], terminal));
   use_model_defaults(defaults, options, find_in_catalog(engine_options.model));
 
+  OCTAVO_TRY(const std::string chat_template, read_template(options.text("chat_template")));
   const std::string input_name = options.text("input");
   OCTAVO_TRY(LineScanner input, LineScanner::open(input_name, kMaxLineBytes));
   OCTAVO_TRY(std::optional<ResultFile> output, open_output(options, input));
   const bool goes_on = output && input_name != "-";
-  const uint64_t settings = hash_of_settings(engine_options.model, defaults);
+  const uint64_t settings = hash_of_settings(engine_options.model, chat_template, defaults);
   BatchRun batch(std::move(input), std::move(output), std::move(defaults), settings, terminal);
   OCTAVO_CHECK_OK(batch.resume());
   if (batch.figures().done > 0)
     terminal.remark(fmt::format("{} lines have a result already.", batch.figures().done));
   OCTAVO_TRY(const bool has_more, batch.has_more());
   if (!has_more) return verdict(batch.figures(), false, goes_on);
-  return run_batch(batch, std::move(engine_options), input_name, goes_on, terminal);
+  return run_batch(batch, std::move(engine_options), chat_template, input_name, goes_on, terminal);
 }
 
 }  // namespace octavo::cli

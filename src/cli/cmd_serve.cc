@@ -6,6 +6,7 @@
 
 #include "cli/commands.h"
 #include "cli/generation_config.h"
+#include "cli/given_template.h"
 #include "cli/input.h"
 #include "cli/model_loading.h"
 #include "cli/sampling_options.h"
@@ -17,7 +18,7 @@
 namespace octavo::cli {
 namespace {
 
-constexpr size_t kMaxTemplateBytes = 1 << 20;
+constexpr size_t kMaxKeyFileBytes = 1 << 20;
 
 std::vector<std::string> words_of(const OptionValues& options, std::string_view name) {
   return options.all<std::string>(name);
@@ -52,7 +53,7 @@ std::string trimmed(std::string_view line) {
 
 // One a line; empty lines and those that begin with # are none.
 Result<void> add_keys_of_file(std::vector<std::string>& keys, const std::string& path) {
-  OCTAVO_TRY(const std::string text, read_text_file(path, kMaxTemplateBytes));
+  OCTAVO_TRY(const std::string text, read_text_file(path, kMaxKeyFileBytes));
   const size_t before = keys.size();
   for (size_t i = 0; i < text.size();) {
     const size_t end = std::min(text.find('\n', i), text.size());
@@ -63,14 +64,6 @@ Result<void> add_keys_of_file(std::vector<std::string>& keys, const std::string&
   if (keys.size() == before)
     return fail(ErrorCode::invalid_argument, fmt::format("'{}' holds no keys", path));
   return {};
-}
-
-// A file's name, or the template itself.
-Result<std::string> read_template(const std::string& given) {
-  if (given.empty() || given.find("{{") != std::string::npos ||
-      given.find("{%") != std::string::npos)
-    return given;
-  return read_text_file(given, kMaxTemplateBytes);
 }
 
 Result<AccessOptions> read_access(const OptionValues& options) {
@@ -161,12 +154,8 @@ bool is_loopback(const std::string& host) {
 // The model's chat template is replaced by one that was given.
 Result<ServedModel> with_template(LoadedEngine loaded, const std::string& given) {
   ServedModel model{.loaded = std::move(loaded), .chat_template = given};
-  if (given.empty()) {
-    model.chat_template = model.loaded.tokenizer->chat_template();
-    return model;
-  }
-  OCTAVO_TRY(model.loaded.chat_template, ChatTemplate::parse(given));
-  model.loaded.chat_template_error.reset();
+  if (given.empty()) model.chat_template = model.loaded.tokenizer->chat_template();
+  OCTAVO_CHECK_OK(use_template(model.loaded, given));
   return model;
 }
 

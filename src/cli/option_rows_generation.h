@@ -33,6 +33,8 @@ inline constexpr std::array kGenerationRows = {
     no_variable(flag("overwrite", "drop what is in the output file", G, kInput)),
     no_variable(flag("chat", "the prompt is a user's message; the model's chat template is applied",
                      G, kInput)),
+    text("chat_template", "FILE", "a chat template, or a file of one, in place of the model's",
+         G | C | X, kInput),
     no_variable(text("system", "TEXT", "the system message of the conversation", G | C, kInput)),
     no_variable(
         flag("decode", "standard input is a JSON array of ids, the output its text", T, kInput)),

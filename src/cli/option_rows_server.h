@@ -41,8 +41,6 @@ inline constexpr std::array kServerRows = {
     words(shown_default(
         text("allowed_headers", "HEADER...", "headers that such pages may send", X, kServer), "*")),
     flag("allow_credentials", "let such pages send credentials", X, kServer),
-    text("chat_template", "FILE", "a chat template, or a file of one, in place of the model's", X,
-         kServer),
     flag("trust_request_chat_template", "let requests bring a chat_template of their own", X,
          kServer),
     text("generation_config", "auto|none|PATH",

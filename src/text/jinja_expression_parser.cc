@@ -431,7 +431,8 @@ Result<void> ExpressionParser::argument(CallArguments& arguments) {
       stream_.at(Kind::name) && stream_.look().kind == Kind::symbol && stream_.look().text == "=";
   if (arguments.more_named) return stream_.error("an argument after '**'");
   if (!named) {
-    if (arguments.more_positional || !arguments.named.empty()) return stream_.error("a positional argument after a named one");
+    if (arguments.more_positional || !arguments.named.empty())
+      return stream_.error("a positional argument after a named one");
     OCTAVO_TRY(ExprPtr value, expression());
     arguments.positional.push_back(std::move(value));
     return {};

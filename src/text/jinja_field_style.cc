@@ -144,8 +144,8 @@ Result<Text> styled(Context& context, const Value& value, const FieldStyle& styl
     return styled_text(context, *text, style);
   if (style.precision && *style.precision > kMaxPrecision)
     return context.error(fmt::format("a precision of more than {} digits", kMaxPrecision));
-  const bool wants_float = std::string_view("eEfFgG%").find(style.type) != std::string_view::npos &&
-                           style.type != '\0';
+  const bool wants_float =
+      std::string_view("eEfFgG%").find(style.type) != std::string_view::npos && style.type != '\0';
   const bool wants_integer =
       std::string_view("dxXobcn").find(style.type) != std::string_view::npos && style.type != '\0';
   const auto integer = as_integer(value);
@@ -153,9 +153,8 @@ Result<Text> styled(Context& context, const Value& value, const FieldStyle& styl
   if (integer && (style.type == '\0' || wants_integer))
     return styled_integer(context, *integer, style);
   if (number && (style.type == '\0' || wants_float)) return styled_float(context, *number, style);
-  return context.error(
-      fmt::format("the format type '{}' does not fit a {}",
-                  style.type ? std::string(1, style.type) : "", type_name(value)));
+  return context.error(fmt::format("the format type '{}' does not fit a {}",
+                                   style.type ? std::string(1, style.type) : "", type_name(value)));
 }
 
 }  // namespace octavo::jinja

@@ -183,8 +183,7 @@ Result<Value> do_truncate(const Call& call) {
   if (kept < 0 || leeway < 0) return call.context.error("truncate() to less than its end");
   if (static_cast<int64_t>(count_chars(text->bytes())) - leeway <= length) return call.self;
   size_t cut = byte_of_char(text->bytes(), static_cast<size_t>(kept));
-  if (!boolean_or(call, 1, false))
-    cut = std::min(cut, text->bytes().substr(0, cut).rfind(' '));
+  if (!boolean_or(call, 1, false)) cut = std::min(cut, text->bytes().substr(0, cut).rfind(' '));
   Text result = text->slice(0, cut);
   result.append(end);
   return call.context.text(std::move(result));

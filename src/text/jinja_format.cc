@@ -223,8 +223,8 @@ class BraceFormat {
     OCTAVO_TRY(const Text spec, run(text.slice(at + 1, text.size()), depth + 1));
     if (spec.empty()) return to_text(context_, value);
     OCTAVO_TRY(const FieldStyle style, read_style(spec));
-    if (style.precision && as_integer(value) && std::string_view("eEfFgG%").find(style.type) ==
-                                                    std::string_view::npos)
+    if (style.precision && as_integer(value) &&
+        std::string_view("eEfFgG%").find(style.type) == std::string_view::npos)
       return context_.error("a precision for an int");
     return styled(context_, value, style);
   }

@@ -12,7 +12,7 @@ constexpr int kMaxParseDepth = 100;            // brackets, signs, `not`s and bl
 constexpr int kMaxExpressionDepth = 200;       // height of a tree; `a + b + c` has 3 levels
 constexpr size_t kMaxArguments = 255;          // of one call, and parameters of one macro
 
-constexpr size_t kMaxUnpacked = 1000;          // arguments of one call, those of '*' and '**' too
+constexpr size_t kMaxUnpacked = 1000;  // arguments of one call, those of '*' and '**' too
 
 // Nested expressions, blocks and macro calls; with sanitizers on, they fit 2 MiB of stack.
 constexpr int kMaxEvalDepth = 500;

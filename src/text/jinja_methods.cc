@@ -203,7 +203,8 @@ Result<Value> do_format_map(const Call& call) {
   return brace_format(call.context, self_text(call), arguments);
 }
 
-// center, ljust and rjust ('c': as str.center rounds); the fill is the template's unless the conversation gave it.
+// center, ljust and rjust ('c': as str.center rounds); the fill is the template's unless the
+// conversation gave it.
 Result<Value> justified(const Call& call, char align) {
   OCTAVO_TRY(const int64_t width, integer_or(call, 0, 0));
   FieldStyle style;

@@ -33,9 +33,7 @@ Result<Value> do_keys(const Call& call) { return dict_view(call, true, false); }
 Result<Value> do_values(const Call& call) { return dict_view(call, false, true); }
 Result<Value> do_items(const Call& call) { return dict_view(call, true, true); }
 
-Result<Value> do_dict_copy(const Call& call) {
-  return call.context.dict(self_dict(call).entries);
-}
+Result<Value> do_dict_copy(const Call& call) { return call.context.dict(self_dict(call).entries); }
 
 Result<Value> do_list_copy(const Call& call) {
   return call.context.sequence(Sequence::Kind::list, as_sequence(call.self)->items);
@@ -93,30 +91,20 @@ Result<Value> do_reset(const Call& call) {
 }
 
 constexpr Function kDictMethods[] = {
-    {"get", "key default", 1, do_get},
-    {"keys", "", 0, do_keys},
-    {"values", "", 0, do_values},
-    {"items", "", 0, do_items},
-    {"copy", "", 0, do_dict_copy},
-    {"fromkeys", "*", 0},
-    {"clear", "*", 0, nullptr, true},
-    {"pop", "*", 0, nullptr, true},
-    {"popitem", "*", 0, nullptr, true},
-    {"setdefault", "*", 0, nullptr, true},
+    {"get", "key default", 1, do_get},  {"keys", "", 0, do_keys},
+    {"values", "", 0, do_values},       {"items", "", 0, do_items},
+    {"copy", "", 0, do_dict_copy},      {"fromkeys", "*", 0},
+    {"clear", "*", 0, nullptr, true},   {"pop", "*", 0, nullptr, true},
+    {"popitem", "*", 0, nullptr, true}, {"setdefault", "*", 0, nullptr, true},
     {"update", "*", 0, nullptr, true},
 };
 
 constexpr Function kListMethods[] = {
-    {"copy", "", 0, do_list_copy},
-    {"count", "value", 1, do_list_count},
-    {"index", "value", 1, do_list_index},
-    {"append", "*", 0, nullptr, true},
-    {"clear", "*", 0, nullptr, true},
-    {"extend", "*", 0, nullptr, true},
-    {"insert", "*", 0, nullptr, true},
-    {"pop", "*", 0, nullptr, true},
-    {"remove", "*", 0, nullptr, true},
-    {"reverse", "*", 0, nullptr, true},
+    {"copy", "", 0, do_list_copy},        {"count", "value", 1, do_list_count},
+    {"index", "value", 1, do_list_index}, {"append", "*", 0, nullptr, true},
+    {"clear", "*", 0, nullptr, true},     {"extend", "*", 0, nullptr, true},
+    {"insert", "*", 0, nullptr, true},    {"pop", "*", 0, nullptr, true},
+    {"remove", "*", 0, nullptr, true},    {"reverse", "*", 0, nullptr, true},
     {"sort", "*", 0, nullptr, true},
 };
 

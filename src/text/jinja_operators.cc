@@ -206,7 +206,8 @@ Result<Value> binary(Context& context, BinaryOp op, const Value& left, const Val
   }
   if (op == BinaryOp::multiply && repeatable(left) && b) return repeat(context, left, *b);
   if (op == BinaryOp::multiply && repeatable(right) && a) return repeat(context, right, *a);
-  if (op == BinaryOp::modulo && as_text(left)) return percent_format(context, *as_text(left), right);
+  if (op == BinaryOp::modulo && as_text(left))
+    return percent_format(context, *as_text(left), right);
   return mismatch(context, kSymbols[static_cast<size_t>(op)], left, right);
 }
 

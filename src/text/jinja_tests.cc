@@ -81,8 +81,9 @@ Result<Value> is_same(const Call& call) {
 
 Result<Value> is_callable(const Call& call) {
   const auto* space = get_if<Namespace*>(call.self);
-  return is<Undefined>(call.self) || is<MacroPtr>(call.self) || is<MethodPtr>(call.self) || is<const Function*>(call.self) ||
-         is<LoopPtr>(call.self) || (space && (*space)->kind == Namespace::Kind::joiner);
+  return is<Undefined>(call.self) || is<MacroPtr>(call.self) || is<MethodPtr>(call.self) ||
+         is<const Function*>(call.self) || is<LoopPtr>(call.self) ||
+         (space && (*space)->kind == Namespace::Kind::joiner);
 }
 
 template <const Function* (*find)(std::string_view)>

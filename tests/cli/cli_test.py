@@ -334,6 +334,27 @@ class Generate(Case):
                         "--logit-bias", "253=-100,260=-100")
         self.assertNotIn(out["outputs"][0]["token_ids"][0], (253, 260))
 
+    def test_chat_template_replaces_the_models(self):
+        given = "{% for m in messages %}[{{ m.role }}: {{ m.content }}]{% endfor %}>"
+        args = ("--prompt", "hi", "--max-tokens", "4", "--temperature", "0", "--ignore-eos")
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / "own.jinja"
+            file.write_text(given)
+            for template in (file, given):
+                out = self.json("generate", TINY, "--chat", "--system", "S", "--chat-template", template, *args)
+                self.assertEqual(out["prompt"], "[system: S][user: hi]>")
+            answer = self.ok("generate", TINY, "--chat", "--chat-template", file, *args)
+            said = self.ok("chat", TINY, "--chat-template", file, *args[2:], stdin="hi\n")
+            self.assertEqual(said.rstrip("\n"), answer.rstrip("\n"))
+            lines = Path(folder) / "in.jsonl"
+            lines.write_text(json.dumps({"messages": [{"role": "user", "content": "hi"}]}) + "\n")
+            out = self.ok("generate", TINY, "--input", lines, "--chat-template", file, *args[2:])
+            self.assertEqual(json.loads(out)["choices"][0]["text"] if "choices" in json.loads(out) else
+                             json.loads(out)["outputs"][0]["text"], answer.rstrip("\n"))
+        for command in (("generate", TINY, "--chat", *args), ("chat", TINY), ("serve", TINY, "--port", "0")):
+            self.refused(*command, "--chat-template", "{{ 1 | nosuch }}")
+            self.refused(*command, "--chat-template", "/nowhere/at.all")
+
     def test_chat_renders_the_template(self):
         lines = (DATA / "chat/smollm2.jsonl").read_text().splitlines()
         cases = [json.loads(line) for line in lines]

@@ -1,0 +1,17 @@
+// --chat-template: a template in place of the model's.
+#pragma once
+
+#include <string>
+
+#include "base/result.h"
+#include "engine/load.h"
+
+namespace octavo::cli {
+
+// given: a file's name, or the template itself, which has '{{' or '{%'. Empty stays empty.
+Result<std::string> read_template(const std::string& given);
+
+// Gives the engine this template, unless it is empty. Errors: those of ChatTemplate::parse.
+Result<void> use_template(LoadedEngine& engine, const std::string& source);
+
+}  // namespace octavo::cli
