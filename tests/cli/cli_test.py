@@ -348,12 +348,14 @@ class Generate(Case):
             self.assertEqual(said.rstrip("\n"), answer.rstrip("\n"))
             lines = Path(folder) / "in.jsonl"
             lines.write_text(json.dumps({"messages": [{"role": "user", "content": "hi"}]}) + "\n")
-            out = self.ok("generate", TINY, "--input", lines, "--chat-template", file, *args[2:])
-            self.assertEqual(json.loads(out)["choices"][0]["text"] if "choices" in json.loads(out) else
-                             json.loads(out)["outputs"][0]["text"], answer.rstrip("\n"))
+            out = json.loads(self.ok("generate", TINY, "--input", lines, "--chat-template", file, *args[2:]))
+            self.assertEqual("[user: hi]>", out["prompt"])
         for command in (("generate", TINY, "--chat", *args), ("chat", TINY), ("serve", TINY, "--port", "0")):
-            self.refused(*command, "--chat-template", "{{ 1 | nosuch }}")
-            self.refused(*command, "--chat-template", "/nowhere/at.all")
+            self.refused(3, ["/nowhere/at.all"], *command, "--chat-template", "/nowhere/at.all")
+        for command in (("generate", TINY, "--chat", *args), ("chat", TINY)):
+            run = octavo(*command, "--chat-template", "{{ 1 | nosuch }}")
+            self.assertIn("unknown filter 'nosuch' at line 1", run.error)
+            self.assertNotEqual(0, run.returncode)
 
     def test_chat_renders_the_template(self):
         lines = (DATA / "chat/smollm2.jsonl").read_text().splitlines()

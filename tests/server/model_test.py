@@ -69,6 +69,16 @@ class Served(unittest.TestCase):
     def tokens(self, text, **more):
         return self.server.post("/tokenize", {"content": text, **more}).json["tokens"]
 
+    def test_a_given_chat_template_replaces_the_models(self):
+        given = "{% for m in messages %}<{{ m.content }}>{% endfor %}"
+        with Server(OCTAVO, "serve", MODEL, "--chat-template", given) as server:
+            self.assertEqual(given, server.call("GET", "/tokenizer_info").json["chat_template"])
+            body = {"messages": [{"role": "user", "content": "hi"}]}
+            expected = server.post("/tokenize", {"content": "<"}).json["tokens"]
+            shown = server.post("/tokenize", body).json["tokens"]
+            self.assertEqual(expected[0], shown[0])
+            self.assertLess(len(shown), 8)
+
 
 if __name__ == "__main__":
     unittest.main()
