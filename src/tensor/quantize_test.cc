@@ -132,7 +132,7 @@ TEST_P(QuantizeBound, WritesRowsThatStartAtAnyByteAndNothingForAnEmptyOne) {
 INSTANTIATE_TEST_SUITE_P(Types, QuantizeBound,
                          ::testing::Values(Bound{DType::f32, 1e-30}, Bound{DType::f16, 3e-4},
                                            Bound{DType::bf16, 2.5e-3}, Bound{DType::q8_0, 0.0075},
-                                           Bound{DType::q6_k, 0.02}, Bound{DType::q5_k, 0.045},
+                                           Bound{DType::q6_k, 0.022}, Bound{DType::q5_k, 0.045},
                                            Bound{DType::q5_1, 0.05}, Bound{DType::q5_0, 0.055},
                                            Bound{DType::q4_k, 0.09}, Bound{DType::q4_1, 0.095},
                                            Bound{DType::q4_0, 0.11}),

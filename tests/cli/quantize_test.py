@@ -12,8 +12,8 @@ import unittest
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-TINY = ROOT / "tests/data/tiny/llama-untied"
-F32 = TINY / "llama-untied-F32.gguf"
+TINY = ROOT / "tests/data/tiny/llama-tied"
+F32 = TINY / "llama-tied-F32.gguf"
 BINARY = os.environ["OCTAVO_BINARY"]
 LIMIT_S = 240
 PROMPT = "1,2,3,4,5"
@@ -64,7 +64,7 @@ class Quantize(unittest.TestCase):
 
     def test_q8_0_generates_what_another_programs_file_does(self):
         self.ok("quantize", F32, self.out, "--type", "q8_0")
-        self.assertEqual(self.tokens(TINY / "llama-untied-Q8_0.gguf"), self.tokens(self.out))
+        self.assertEqual(self.tokens(TINY / "llama-tied-Q8_0.gguf"), self.tokens(self.out))
 
     def test_json_has_sizes_errors_and_perplexity(self):
         windows = self.tmp / "windows.json"
@@ -80,7 +80,7 @@ class Quantize(unittest.TestCase):
     def test_notes(self):
         run = self.ok("quantize", F32, self.out, "--type", "q4_k")
         self.assertRegex(run.stderr, r"note: '[a-z0-9_.]+' is q[58]_0: its rows of 64 are no whole number of q[46]_k's")
-        run = self.ok("quantize", TINY / "llama-untied-Q8_0.gguf", self.tmp / "again.gguf", "--type", "q4_0", "--pure")
+        run = self.ok("quantize", TINY / "llama-tied-Q8_0.gguf", self.tmp / "again.gguf", "--type", "q4_0", "--pure")
         self.assertIn("are quantised already", run.stderr)
 
     def test_places(self):
