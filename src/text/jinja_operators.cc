@@ -248,6 +248,8 @@ Result<bool> equals(Context& context, const Value& left, const Value& right) {
   if (left.index() != right.index()) return false;
   if (is<None>(left) || is<Undefined>(left)) return true;
   if (const auto* space = get_if<Namespace*>(left)) return *space == std::get<Namespace*>(right);
+  if (const auto* loop = get_if<LoopPtr>(left)) return *loop == std::get<LoopPtr>(right);
+  if (const auto* macro = get_if<MacroPtr>(left)) return *macro == std::get<MacroPtr>(right);
   return context.unsupported(fmt::format("comparing two values of type {}", type_name(left)));
 }
 
