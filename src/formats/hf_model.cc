@@ -10,6 +10,7 @@
 #include "formats/hf_tokenizer.h"
 #include "formats/quote.h"
 #include "tensor/dequant.h"
+#include "tensor/quantize.h"
 
 namespace octavo {
 namespace {
@@ -194,7 +195,7 @@ TensorView HfModel::read(const TensorView& tensor, std::vector<std::byte>& room)
       dequantize_row(source.type, in, values.data(), cols);
       if (recipe.plus_one)
         for (float& value : values) value += 1;
-      round_row(tensor.type, values.data(), out, cols);
+      quantize_row(tensor.type, values.data(), out, cols);
     }
   }
   TensorView made = tensor;

@@ -1,8 +1,6 @@
-// What matrices become while a folder of unquantised weights is read, and the rounding that does
-// it.
+// What matrices become while a folder of unquantised weights is read.
 #pragma once
 
-#include <cstddef>
 #include <optional>
 #include <string_view>
 
@@ -21,11 +19,5 @@ struct WeightTypes {
 // quantization: empty or none, int8 (blocks of q8_0), int4 (blocks of q4_0); it wins over dtype.
 // Errors: invalid_argument.
 Result<WeightTypes> weight_types(std::string_view dtype, std::string_view quantization);
-
-// Rounds to nearest. q8_0 and q4_0 as llama.cpp's reference code defines them: a block's scale is
-// its largest value, by magnitude, over 127 or -8.
-// REQUIRES: type is f32, f16, bf16, q8_0 or q4_0; n is a multiple of its block; dst has
-// row_bytes(type, n) bytes.
-void round_row(DType type, const float* src, std::byte* dst, int64_t n);
 
 }  // namespace octavo

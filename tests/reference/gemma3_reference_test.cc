@@ -11,7 +11,8 @@ class Gemma3 : public ::testing::TestWithParam<Tolerance> {
  protected:
   void SetUp() override {
     if (!std::filesystem::exists(path()))
-      GTEST_SKIP() << path() << " is not there; scripts/fetch-model gemma3-270m fetches it";
+      GTEST_SKIP() << path()
+                   << " is not there; scripts/fetch-model gemma3-270m --accept-licence fetches it";
   }
   static std::string path() { return fetched_model("gemma3-270m-q4_k_m.gguf"); }
   // Prompts have at most 800 tokens, windows of text 1024.
