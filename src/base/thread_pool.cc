@@ -81,7 +81,7 @@ Result<std::unique_ptr<ThreadPool>> ThreadPool::create(int num_threads) {
 ThreadPool::~ThreadPool() {
   stop_ = true;
   for (int i = 1; i < size(); ++i) {
-    seats_[static_cast<size_t>(i)].runs.fetch_add(1, std::memory_order_release);
+    seats_[static_cast<size_t>(i)].runs.fetch_add(1, std::memory_order_seq_cst);
     seats_[static_cast<size_t>(i)].runs.notify_one();
   }
   for (std::thread& worker : workers_) worker.join();
@@ -92,7 +92,7 @@ void ThreadPool::start(Function function, const void* context, int threads) {
   context_ = context;
   threads_ = threads;
   for (int i = 1; i < threads; ++i) {
-    seats_[static_cast<size_t>(i)].runs.fetch_add(1, std::memory_order_release);
+    seats_[static_cast<size_t>(i)].runs.fetch_add(1, std::memory_order_seq_cst);
     seats_[static_cast<size_t>(i)].runs.notify_one();
   }
   take_part(0);
@@ -114,13 +114,15 @@ void ThreadPool::work(int index) {
 }
 
 // The last to arrive clears the counters, which nobody uses at that moment, and lets the others go.
+// Here and in start(), the word is changed in the one order of all: notify looks next whether
+// anybody sleeps, and may not look before the change is seen, or who falls asleep then stays so.
 void ThreadPool::barrier(int threads) {
   const uint32_t passed = released_.load(std::memory_order_relaxed);
   if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 < threads)
     return await_change(released_, passed);
   arrived_.store(0, std::memory_order_relaxed);
   next_.store(0, std::memory_order_relaxed);
-  released_.store(passed + 1, std::memory_order_release);
+  released_.store(passed + 1, std::memory_order_seq_cst);
   released_.notify_all();
 }
 

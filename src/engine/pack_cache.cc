@@ -130,7 +130,7 @@ std::unique_ptr<PackJob> PackJob::write(std::shared_ptr<const PackCache> cache,
 }
 
 void PackJob::settle(State state) {
-  state_.store(state, std::memory_order_release);
+  state_.store(state, std::memory_order_seq_cst);  // notify must not look for sleepers before it
   state_.notify_all();
 }
 

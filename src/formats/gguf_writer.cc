@@ -245,7 +245,6 @@ Result<void> GgufFileWriter::finish() {
   if (written_ != total_)
     return fail(ErrorCode::io_error,
                 fmt::format("{}: {} of {} bytes were written", quote(path_), written_, total_));
-  if (::fsync(file_.get()) != 0) return write_error(errno);
   OCTAVO_CHECK_OK(give_name());
   part_path_.clear();
   return {};

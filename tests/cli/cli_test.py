@@ -22,6 +22,9 @@ import unittest
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(ROOT / "tests/support"))
+from bounded_run import bounded_run  # noqa: E402
+
 DATA = ROOT / "tests/data"
 TINY = DATA / "tiny/llama-tied/llama-tied-F32.gguf"
 CONFIG = DATA / "tiny/llama-tied/config.json"
@@ -57,8 +60,7 @@ def environment(extra=None):
 
 def octavo(*args, stdin=b"", env=None):
     stdin = stdin.encode() if isinstance(stdin, str) else stdin
-    run = subprocess.run([BINARY, *map(str, args)], input=stdin, capture_output=True, timeout=LIMIT_S,
-                         env=environment(env))
+    run = bounded_run([BINARY, *map(str, args)], LIMIT_S, stdin, env=environment(env))
     run.error = SLOW_NOTE.sub("", run.stderr.decode())
     return run
 

@@ -6,12 +6,16 @@ import os
 import resource
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 import unittest
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(ROOT / "tests/support"))
+from bounded_run import bounded_run  # noqa: E402
+
 TINY = ROOT / "tests/data/tiny/llama-tied"
 F32 = TINY / "llama-tied-F32.gguf"
 BINARY = os.environ["OCTAVO_BINARY"]
@@ -29,8 +33,8 @@ class Quantize(unittest.TestCase):
 
     def octavo(self, *args, **kwargs):
         kept = {k: v for k, v in os.environ.items() if not k.startswith("OCTAVO_") or k == "OCTAVO_ISA"}
-        return subprocess.run([BINARY, *map(str, args)], capture_output=True, text=True, timeout=LIMIT_S,
-                              env={**kept, "XDG_CACHE_HOME": str(self.tmp / "cache")}, **kwargs)
+        return bounded_run([BINARY, *map(str, args)], LIMIT_S, text=True,
+                           env={**kept, "XDG_CACHE_HOME": str(self.tmp / "cache")}, **kwargs)
 
     def ok(self, *args):
         run = self.octavo(*args)
