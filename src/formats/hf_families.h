@@ -17,10 +17,12 @@ struct HfFamily {
   bool permuted_qk = false;
   // Norms are stored as the difference from 1; GGUF stores the sum.
   bool norms_from_zero = false;
-  // A norm before and after each part of a layer: one name means another thing than elsewhere.
+  std::string_view activation = "silu";
+  // A norm after each part of a layer: one name means another thing than elsewhere.
   bool post_norms = false;
   bool tied_by_default = false;  // tie_word_embeddings, when config.json does not say
-  double rope_theta = 0;         // when config.json does not say; 0: it must
+  double score_width = 0;  // query_pre_attn_scalar, when config.json does not say; 0: head_dim
+  double rope_theta = 0;   // when config.json does not say; 0: it must
 };
 
 std::span<const HfFamily> hf_families();

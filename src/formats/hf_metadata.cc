@@ -28,6 +28,8 @@ constexpr std::string_view kKnownFields[] = {
     "_sliding_window_pattern", "rope_theta", "rope_scaling", "rope_parameters",
     "rope_local_base_freq", "partial_rotary_factor", "original_max_position_embeddings",
     "num_local_experts", "num_experts", "num_experts_per_tok", "moe_intermediate_size",
+    "query_pre_attn_scalar", "attn_logit_softcapping", "final_logit_softcapping",
+    "embedding_multiplier", "attention_multiplier", "residual_multiplier", "logits_scaling",
     // Without effect.
     "architectures", "transformers_version", "use_cache", "bos_token_id", "eos_token_id",
     "pad_token_id", "initializer_range", "attention_dropout", "embd_pdrop", "resid_pdrop",
@@ -49,6 +51,22 @@ constexpr Fixed kFixed[] = {
     {"norm_topk_prob", "true"},
 };
 
+// Numbers that scale or bound what the model computes. A family either has all of its own or, as
+// far as this program goes, is another model.
+struct Factor {
+  const char* field;
+  std::string_view key;
+  std::string_view needed_by;  // the model_type
+};
+constexpr Factor kFactors[] = {
+    {"embedding_multiplier", "embedding_scale", "granite"},
+    {"attention_multiplier", "attention.scale", "granite"},
+    {"residual_multiplier", "residual_scale", "granite"},
+    {"logits_scaling", "logit_scale", "granite"},
+    {"attn_logit_softcapping", "attn_logit_softcapping", "gemma2"},
+    {"final_logit_softcapping", "final_logit_softcapping", "gemma2"},
+};
+
 constexpr int64_t kMaxExperts = 4096;
 
 class Translator {
@@ -65,6 +83,7 @@ class Translator {
     out_.keys.string("general.name", model_name);
     OCTAVO_CHECK_OK(read_sizes());
     OCTAVO_CHECK_OK(read_attention());
+    OCTAVO_CHECK_OK(read_factors());
     OCTAVO_CHECK_OK(read_windows());
     OCTAVO_CHECK_OK(read_experts());
     OCTAVO_CHECK_OK(read_hf_rope(section_, config_, out_));
@@ -93,10 +112,7 @@ class Translator {
 
   Result<void> check_field(const std::string& field, const json& value) const {
     if (field == "hidden_act" || field == "hidden_activation")
-      return check_fixed(field, value,
-                         out_.family->post_norms ? R"("gelu_pytorch_tanh")" : R"("silu")");
-    if (field == "query_pre_attn_scalar")
-      return check_fixed(field, value, fmt::format("{}", config_.head_dim));
+      return check_fixed(field, value, fmt::format("\"{}\"", out_.family->activation));
     for (const Fixed& fixed : kFixed)
       if (fixed.field == field) return check_fixed(field, value, fixed.value);
     if (std::find(std::begin(kKnownFields), std::end(kKnownFields), field) !=
@@ -149,6 +165,26 @@ class Translator {
     number("attention.value_length", config_.head_dim);
     out_.head_dim = static_cast<int>(config_.head_dim);
     return {};
+  }
+
+  Result<void> factor(std::string_view rest, const char* field, double value) {
+    if (!(value > 0 && std::isfinite(value))) return section_.error(field, "must be positive");
+    out_.keys.f32(key(rest), static_cast<float>(value));
+    return {};
+  }
+
+  Result<void> read_factors() {
+    for (const Factor& f : kFactors) {
+      OCTAVO_TRY(const auto value, section_.find_real(f.field));
+      if (value) OCTAVO_CHECK_OK(factor(f.key, f.field, *value));
+      if (!value && f.needed_by == out_.family->model_type)
+        return section_.error(f.field, "is missing");
+    }
+    const auto head_dim = static_cast<double>(config_.head_dim);
+    const double usual = out_.family->score_width > 0 ? out_.family->score_width : head_dim;
+    OCTAVO_TRY(const auto width, section_.find_real("query_pre_attn_scalar"));
+    if (width.value_or(usual) == head_dim) return {};
+    return factor("attention.scale", "query_pre_attn_scalar", 1 / std::sqrt(width.value_or(usual)));
   }
 
   // GGUF says: one window, and that every N-th layer has none.

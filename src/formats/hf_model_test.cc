@@ -20,9 +20,9 @@ using namespace testing;
 using nlohmann::json;
 namespace fs = std::filesystem;
 
-constexpr const char* kModels[] = {"llama-tied", "llama-untied", "llama-rope3", "qwen2",
-                                   "mistral",    "qwen3",        "phi3",        "gemma3",
-                                   "mixtral",    "qwen3moe"};
+constexpr const char* kModels[] = {"llama-tied", "llama-untied", "llama-rope3", "qwen2",  "mistral",
+                                   "qwen3",      "phi3",         "gemma2",      "gemma3", "mixtral",
+                                   "qwen3moe",   "olmo2",        "granite"};
 
 std::string tiny(const std::string& name) { return tiny_data(name); }
 
@@ -181,6 +181,40 @@ TEST_F(HfModelFolder, RefusesConfigurationsByField) {
   }
   write("config.json", "{");
   expect_error("config.json: is not a JSON object");
+}
+
+// Factors of the score that the family's width gives are left to it.
+TEST_F(HfModelFolder, ReadsTheScaleOfScores) {
+  json c = config();
+  c["model_type"] = "gemma3_text";
+  c["hidden_act"] = "gelu_pytorch_tanh";
+  const auto scale = [&](const json& width) {
+    c["query_pre_attn_scalar"] = width;
+    const auto read = read_hf_metadata(c.dump(), "config.json", "");
+    EXPECT_TRUE(read) << read.error().message;
+    const auto metadata = GgufMetadata::create("config.json", read->keys.entries());
+    return *metadata->find_f32("gemma3.attention.scale");
+  };
+  EXPECT_EQ(scale(16), std::nullopt);  // the size of a head
+  EXPECT_EQ(scale(64), 0.125f);
+  EXPECT_EQ(scale(nullptr), 0.0625f);  // the class takes 256
+}
+
+TEST_F(HfModelFolder, FamiliesNeedTheirFactors) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"granite", "embedding_multiplier"},  {"granite", "attention_multiplier"},
+      {"granite", "residual_multiplier"},   {"granite", "logits_scaling"},
+      {"gemma2", "attn_logit_softcapping"}, {"gemma2", "final_logit_softcapping"}};
+  for (const auto& [family, field] : cases) {
+    const json original = json::parse(read_file(tiny(family) + "/config.json"));
+    for (const json& value : {json(nullptr), json(0), json(-1.5), json(1e300), json("1")}) {
+      json c = original;
+      c[field] = value;
+      const auto read = read_hf_metadata(c.dump(), "config.json", "");
+      ASSERT_FALSE(read) << c.dump();
+      EXPECT_NE(read.error().message.find(field), std::string::npos) << read.error().message;
+    }
+  }
 }
 
 TEST_F(HfModelFolder, NamesTensorsThatDoNotBelong) {

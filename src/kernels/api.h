@@ -105,6 +105,7 @@ struct AttentionItem {
   // the same blocks for all of them, before all of their positions. first_position, partial and out
   // are not used.
   const SharedToken* shared = nullptr;
+  float score_cap = 0;  // not 0: scores become cap * tanh(score / cap)
   // What this thread will probably compute after it, or nullptr: its keys are fetched meanwhile.
   const AttentionItem* next = nullptr;
 };
@@ -165,6 +166,12 @@ struct Ops {
 
   // x += y. n is a multiple of 16.
   void (*add)(float* x, const float* y, int64_t n);
+
+  // x += scale * y. n is a multiple of 16.
+  void (*add_scaled)(float* x, const float* y, float scale, int64_t n);
+
+  // x = cap * tanh(x / cap), which stays between -cap and cap. n is a multiple of 16.
+  void (*softcap)(float* x, float cap, int64_t n);
 
   // Rotates pairs of each head's first 2*half dims by the angles whose cosines and sines are given.
   // interleaved: pairs are (2i, 2i+1), as in llama GGUF files; else (i, i+half).

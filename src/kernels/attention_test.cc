@@ -64,6 +64,7 @@ struct Shape {
   int tile;  // tokens of an item at most
   int window = 0;
   bool split = false;  // in parts, the last one first
+  float cap = 0;
 };
 
 // Returns [token][head][dim].
@@ -90,7 +91,8 @@ std::vector<float> attend(const Ops& isa, const Cache& cache, const Shape& s) {
                          .out = out.data() + first * stride + h * s.group * d,
                          .out_stride = stride,
                          .part = kAllParts,
-                         .partial = partial.data()};
+                         .partial = partial.data(),
+                         .score_cap = s.cap};
       if (!s.split) {
         isa.attention(item);
         continue;
@@ -143,6 +145,22 @@ TEST(Attention, AgreesWithRefInAWindow) {
     for (int window : {1, 2, 17, 255, 256, 257, 600})
       for (int context : {1, 16, 256, 257, 600})
         expect_near_ref(type, 64, {context, std::min(context, 9), 3, 8, window});
+}
+
+TEST(Attention, AgreesWithRefUnderACap) {
+  for (KvType type : kKvTypes)
+    for (int context : {1, 16, 257, 600}) {
+      Shape shape{context, std::min(context, 9), 3, 8, 300};
+      const Cache cache(ops(), type, 32, 64, context);
+      const auto free = attend(ops(), cache, shape);
+      shape.cap = 0.25f;
+      expect_near_ref(type, 64, shape);
+      if (context == 1) continue;
+      EXPECT_NE(attend(ops(), cache, shape), free);
+      Shape split = shape;
+      split.split = true;
+      expect_same_bits(attend(ops(), cache, split), attend(ops(), cache, shape), split);
+    }
 }
 
 TEST(Attention, BlockSizeTileAndSplitChangeNoBit) {

@@ -100,5 +100,47 @@ TEST(Add, Adds) {
   for (size_t i = 0; i < 48; ++i) EXPECT_EQ(x[i], before[i] + y[i]);
 }
 
+TEST(AddScaled, AddsMultiples) {
+  for (const float scale : {1.0f, 0.22f, -3.0f}) {
+    auto x = random_floats(48, 1);
+    const auto before = x, y = random_floats(48, 2);
+    ops().add_scaled(x.data(), y.data(), scale, 48);
+    for (size_t i = 0; i < 48; ++i)
+      EXPECT_NEAR(x[i], before[i] + scale * y[i], scale == 1 ? 0 : 1e-6) << scale;
+  }
+}
+
+TEST(Softcap, AgreesWithRefOverTheWholeRange) {
+  for (const float cap : {1.5f, 30.0f, 50.0f}) {
+    std::vector<float> x;
+    for (float v = -320; v < 320; v += 0.25f) x.push_back(v);
+    std::vector<float> expected = x;
+    ops().softcap(x.data(), cap, std::ssize(x));
+    ref().softcap(expected.data(), cap, std::ssize(x));
+    for (size_t i = 0; i < x.size(); ++i) {
+      EXPECT_NEAR(x[i], expected[i], 2e-7f * cap) << i;
+      EXPECT_LE(std::fabs(x[i]), cap);
+    }
+  }
+}
+
+// cap * tanh(x / cap) in float64.
+TEST(Softcap, KnownValues) {
+  std::vector<float> x(16, 0.0f);
+  const float in[] = {-400, -30, -1, 0, 0.5f, 30, 400};
+  const double expected[] = {-30, -22.847824678672945, -0.9996297942078962,
+                             0,   0.49995371141956254, 22.847824678672945,
+                             30};
+  std::copy(std::begin(in), std::end(in), x.begin());
+  ops().softcap(x.data(), 30, 16);
+  for (size_t i = 0; i < std::size(in); ++i) EXPECT_NEAR(x[i], expected[i], 6e-6) << in[i];
+}
+
+TEST(Softcap, NanStaysNan) {
+  std::vector<float> x(16, std::nanf(""));
+  ops().softcap(x.data(), 30, 16);
+  for (float v : x) EXPECT_TRUE(std::isnan(v));
+}
+
 }  // namespace
 }  // namespace octavo::kernels

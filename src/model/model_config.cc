@@ -27,6 +27,7 @@ constexpr std::string_view kCommonKeys[] = {
     "attention.value_length",
     "attention.layer_norm_rms_epsilon",
     "attention.causal",
+    "attention.scale",
     "rope.dimension_count",
     "rope.freq_base",
     "rope.scaling.type",
@@ -41,6 +42,8 @@ constexpr std::string_view kCommonKeys[] = {
 constexpr std::string_view kWindowKeys[] = {"attention.sliding_window"};
 constexpr std::string_view kPatternKeys[] = {"attention.sliding_window_pattern"};
 constexpr std::string_view kLocalRopeKeys[] = {"rope.freq_base_swa"};
+constexpr std::string_view kMultiplierKeys[] = {"embedding_scale", "residual_scale", "logit_scale"};
+constexpr std::string_view kCapKeys[] = {"attn_logit_softcapping", "final_logit_softcapping"};
 constexpr std::string_view kExpertKeys[] = {"expert_count", "expert_used_count",
                                             "expert_feed_forward_length"};
 
@@ -52,8 +55,8 @@ bool is_known_key(const Architecture& a, std::string_view key) {
   };
   return in(kCommonKeys) || (a.windows && in(kWindowKeys)) ||
          (a.window_pattern > 0 && in(kPatternKeys)) ||
-         (a.local_rope_base > 0 && in(kLocalRopeKeys)) ||
-         (a.experts != HasExperts::no && in(kExpertKeys));
+         (a.local_rope_base > 0 && in(kLocalRopeKeys)) || (a.multipliers && in(kMultiplierKeys)) ||
+         (a.score_cap > 0 && in(kCapKeys)) || (a.experts != HasExperts::no && in(kExpertKeys));
 }
 
 Result<const Architecture*> read_architecture(const ModelSource& file) {
@@ -91,13 +94,28 @@ Result<void> read_heads(const ModelSource& file, const ConfigReader& reader, Mod
                 fmt::format("{}: keys of {} and values of {} dims are not supported", file.file(),
                             c.head_dim, value_dim));
   const bool by_width = c.num_layers == c.architecture->layers_scaled_by_width;
-  c.score_scale =
-      1.0f / std::sqrt(static_cast<float>(by_width ? c.hidden_size / c.num_heads : c.head_dim));
+  const int per_head = by_width ? c.hidden_size / c.num_heads : c.head_dim;
+  OCTAVO_TRY(c.score_scale,
+             reader.positive_or("attention.scale", 1.0f / std::sqrt(static_cast<float>(per_head))));
+  OCTAVO_TRY(c.score_cap, reader.positive_or("attn_logit_softcapping", c.architecture->score_cap));
+  return {};
+}
+
+// The file gives what logits are divided by.
+Result<void> read_scales(const ConfigReader& reader, ModelConfig& c) {
+  if (c.architecture->scaled_embedding)
+    c.embedding_scale = std::sqrt(static_cast<float>(c.hidden_size));
+  OCTAVO_TRY(c.logit_cap, reader.positive_or("final_logit_softcapping", c.architecture->logit_cap));
+  if (!c.architecture->multipliers) return {};
+  OCTAVO_TRY(c.embedding_scale, reader.positive_or("embedding_scale", 1));
+  OCTAVO_TRY(c.residual_scale, reader.positive_or("residual_scale", 1));
+  OCTAVO_TRY(const float divisor, reader.positive_or("logit_scale", 1));
+  c.logit_scale = 1 / divisor;
   return {};
 }
 
 Result<void> read_windows(const ConfigReader& reader, ModelConfig& c) {
-  if (!reader.has("attention.sliding_window")) return {};
+  if (!reader.has("attention.sliding_window") && c.architecture->window_pattern == 0) return {};
   OCTAVO_TRY(const int window, reader.dimension("attention.sliding_window"));
   OCTAVO_TRY(const int every, reader.dimension_or("attention.sliding_window_pattern",
                                                   c.architecture->window_pattern));
@@ -105,8 +123,18 @@ Result<void> read_windows(const ConfigReader& reader, ModelConfig& c) {
   return {};
 }
 
+// Where files with multipliers say so, positions are not rotated at all.
+Result<void> refuse_no_rope(const ConfigReader& reader) {
+  OCTAVO_TRY(const auto rotated, reader.file().find_bool(reader.key("rope.scaling.finetuned")));
+  if (rotated.value_or(true)) return {};
+  return reader.error("rope.scaling.finetuned",
+                      "is false: attention without rotary positions is not supported",
+                      ErrorCode::unsupported);
+}
+
 Result<void> read_rope(const ConfigReader& reader, ModelConfig& c) {
   OCTAVO_TRY(c.rope, read_rope_config(reader, c.head_dim, c.context_length));
+  if (c.architecture->multipliers) OCTAVO_CHECK_OK(refuse_no_rope(reader));
   if (c.architecture->local_rope_base == 0) return {};
   c.local_rope = {.dims = c.rope.dims};
   OCTAVO_TRY(c.local_rope->base,
@@ -162,8 +190,7 @@ Result<ModelConfig> read_model_config(const ModelSource& file) {
   OCTAVO_CHECK_OK(read_heads(file, reader, c));
   OCTAVO_CHECK_OK(read_windows(reader, c));
   OCTAVO_CHECK_OK(read_rope(reader, c));
-  if (c.architecture->scaled_embedding)
-    c.embedding_scale = std::sqrt(static_cast<float>(c.hidden_size));
+  OCTAVO_CHECK_OK(read_scales(reader, c));
   OCTAVO_TRY(c.rms_eps, file.get_f32(reader.key("attention.layer_norm_rms_epsilon")));
   if (!(c.rms_eps >= 0))
     return fail(ErrorCode::corrupt_file,

@@ -34,8 +34,12 @@ struct ModelConfig {
   int num_kv_heads = 0;   // divides num_heads: MHA, GQA or MQA
   int head_dim = 0;       // multiple of 16, at most 256
   float score_scale = 0;  // of attention, mostly 1 / sqrt(head_dim)
+  float score_cap = 0;    // scores become cap * tanh(score / cap); 0: they do not
   int vocab_size = 0;     // rows of the embedding; may exceed the tokenizer's size
   float embedding_scale = 1;
+  float residual_scale = 1;  // of what a block adds
+  float logit_scale = 1;
+  float logit_cap = 0;     // as score_cap, of the scaled logits
   int context_length = 0;  // tokens the model was made for
   float rms_eps = 0;
   bool tied_head = false;  // no output.weight: the embedding is the head

@@ -6,6 +6,7 @@
 
 #include "formats/gguf.h"
 #include "model/weights.h"
+#include "support/gguf_writer.h"
 #include "support/paths.h"
 
 namespace octavo {
@@ -79,6 +80,48 @@ TEST(ModelConfig, Gemma3HasTwoRopeBasesAndAScaledEmbedding) {
   EXPECT_EQ(c.local_rope->dims, c.rope.dims);
   EXPECT_EQ(c.embedding_scale, 8);
   EXPECT_FALSE(config_of("qwen3").local_rope);
+}
+
+TEST(ModelConfig, Gemma2HasCapsAndTheScaleThatItsFileGives) {
+  const ModelConfig c = config_of("gemma2");
+  EXPECT_EQ(c.windows, (std::vector<int>{8, 0, 8}));
+  EXPECT_EQ(c.score_cap, 1.5f);
+  EXPECT_EQ(c.logit_cap, 4.0f);
+  EXPECT_NEAR(c.score_scale, 1 / std::sqrt(20.0), 1e-7);  // heads of 32
+  EXPECT_EQ(c.embedding_scale, 8);
+  EXPECT_FALSE(c.local_rope);
+  EXPECT_EQ(config_of("gemma3").score_cap, 0);
+  EXPECT_EQ(find_architecture("gemma2")->score_cap, 50);
+  EXPECT_EQ(find_architecture("gemma2")->logit_cap, 30);
+}
+
+TEST(ModelConfig, GraniteHasFactors) {
+  const ModelConfig c = config_of("granite");
+  EXPECT_EQ(c.embedding_scale, 1.5f);
+  EXPECT_EQ(c.score_scale, 0.4f);
+  EXPECT_EQ(c.residual_scale, 0.35f);
+  EXPECT_EQ(c.logit_scale, 1.0f / 3);
+  const ModelConfig plain = config_of("llama-tied");
+  EXPECT_EQ(plain.embedding_scale * plain.residual_scale * plain.logit_scale, 1);
+}
+
+// A file of a family with a pattern of windows that does not say the window is not all of a model.
+TEST(ModelConfig, AMissingWindowIsRefused) {
+  PatchedFile file{testing::read_file(testing::tiny_data("gemma2/gemma2-Q8_0.gguf"))};
+  file.replace("gemma2.attention.sliding_window", "xxxxxx.attention.sliding_window");
+  expect_refused(file.config(), ErrorCode::corrupt_file, "gemma2.attention.sliding_window");
+}
+
+TEST(ModelConfig, PositionsThatAreNotRotatedAreRefused) {
+  testing::GgufWriter file;
+  file.string("general.architecture", "granite").boolean("granite.rope.scaling.finetuned", false);
+  for (const char* key : {"block_count", "embedding_length", "feed_forward_length",
+                          "context_length", "attention.head_count", "attention.key_length"})
+    file.u32(std::string("granite.") + key, 64);
+  const std::string bytes = file.build();
+  const auto parsed = GgufFile::parse(std::as_bytes(std::span(bytes)), "granite.gguf");
+  ASSERT_TRUE(parsed) << parsed.error().message;
+  expect_refused(read_model_config(*parsed), ErrorCode::unsupported, "rope.scaling.finetuned");
 }
 
 TEST(ModelConfig, ExpertsMayHaveASizeOfTheirOwn) {

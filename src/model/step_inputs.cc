@@ -26,6 +26,7 @@ Result<StepInputs> StepInputs::create(const ModelConfig& config, int block_size,
   inputs.num_kv_heads_ = config.num_kv_heads;
   inputs.head_dim_ = config.head_dim;
   inputs.score_scale_ = config.score_scale;
+  inputs.score_cap_ = config.score_cap;
   inputs.block_size_ = block_size;
   inputs.blocks_per_context_ = static_cast<size_t>(blocks_for(config.context_length, block_size));
   inputs.places_.reserve(static_cast<size_t>(max_num_batched_tokens));
@@ -105,7 +106,8 @@ void StepInputs::plan_sequence(const BatchSequence& s, const int32_t* table,
                                  .out = buffers.attended + offset,
                                  .out_stride = q_dim,
                                  .part = kernels::kAllParts,
-                                 .partial = nullptr},
+                                 .partial = nullptr,
+                                 .score_cap = score_cap_},
                         .row = s.first_row + first,
                         .parts = parts_of(s.first_position + first + tokens)});
       head += in_group;

@@ -111,6 +111,7 @@ class StepInputs {
 
   int num_heads_ = 0, num_kv_heads_ = 0, head_dim_ = 0;
   float score_scale_ = 0;
+  float score_cap_ = 0;
   int block_size_ = 0;
   size_t blocks_per_context_ = 0;
   std::span<const TokenId> tokens_;

@@ -60,16 +60,24 @@ class Recorder {
   void rows_ready() {
     if (rows_ > kFewRows) barrier();  // rows were shared out
   }
-  void norm(const std::vector<float>& weight, std::initializer_list<const Linear*> linears) {
+  // Prepares a block's input; returns the rows its products read as floats, nullptr: the normed
+  // ones.
+  const float* read_residual(const std::vector<float>& weight,
+                             std::initializer_list<const Linear*> linears) {
+    if (weight.empty()) {
+      round(buffers_.residual, model_.config.hidden_size, linears);
+      return buffers_.residual;
+    }
     StepOp& op = add(Kind::norm, StepPart::norm);
     op.in = buffers_.residual;
     op.cols = model_.config.hidden_size;
     op.weight = weight.data();
     op.rounds = rounds(linears);
     rows_ready();
+    return nullptr;
   }
-  void round(const float* in, int64_t cols, const Linear& linear) {
-    if (!rounds({&linear})) return;
+  void round(const float* in, int64_t cols, std::initializer_list<const Linear*> linears) {
+    if (!rounds(linears)) return;
     StepOp& op = add(Kind::round, StepPart::norm);
     op.in = in;
     op.cols = cols;
@@ -89,7 +97,7 @@ class Recorder {
   // post_norm: of the product, empty if it is added as it is.
   void add_to_residual(StepPart part, const float* in, int64_t cols, const Linear& linear,
                        const std::vector<float>& post_norm) {
-    round(in, cols, linear);
+    round(in, cols, {&linear});
     if (post_norm.empty()) {
       product(Kind::multiply_add, part, in, cols, {&linear}).out[0] = buffers_.residual;
       return;
@@ -102,6 +110,12 @@ class Recorder {
     op.weight = post_norm.data();
   }
 
+  void norm_heads(const LayerWeights& w, float* q) {
+    if (w.all_q_norm.empty()) return;
+    add(Kind::norm_heads, StepPart::norm).out = {q, buffers_.k, nullptr};
+    barrier();
+  }
+
   void place() {
     add(Kind::place, StepPart::rope_kv);
     barrier();
@@ -109,10 +123,11 @@ class Recorder {
 
   void attention_block(const LayerWeights& w, bool drops_rows) {
     const ModelConfig& c = model_.config;
-    norm(w.attention_norm, {&w.q, &w.k, &w.v});
-    product(Kind::multiply, StepPart::qkv, nullptr, c.hidden_size, {&w.q, &w.k, &w.v}).out = {
+    const float* in = read_residual(w.attention_norm, {&w.q, &w.k, &w.v});
+    product(Kind::multiply, StepPart::qkv, in, c.hidden_size, {&w.q, &w.k, &w.v}).out = {
         buffers_.q, buffers_.k, buffers_.v};
     barrier();
+    norm_heads(w, buffers_.q);
     if (!program_.places_in_attention) place();
     add(Kind::attend, StepPart::attention);
     barrier();
@@ -129,14 +144,14 @@ class Recorder {
   void ffn_block(const LayerWeights& w) {
     const ModelConfig& c = model_.config;
     if (c.experts.count > 0) return expert_block(w);
-    norm(w.ffn_norm, {&w.gate, &w.up});
-    gate_up(Kind::gate_up, w.gate, w.up, buffers_.inner);
+    const float* in = read_residual(w.ffn_norm, {&w.gate, &w.up});
+    gate_up(Kind::gate_up, in, w.gate, w.up, buffers_.inner);
     barrier();
     add_to_residual(StepPart::down, buffers_.inner, c.intermediate_size, w.down, w.post_ffn_norm);
   }
 
-  void gate_up(Kind kind, const Linear& gate, const Linear& up, float* inner) {
-    StepOp& op = product(kind, StepPart::gate_up, nullptr, model_.config.hidden_size, {&gate, &up});
+  void gate_up(Kind kind, const float* in, const Linear& gate, const Linear& up, float* inner) {
+    StepOp& op = product(kind, StepPart::gate_up, in, model_.config.hidden_size, {&gate, &up});
     op.out[0] = inner;
     op.gelu = model_.config.architecture->activation == Activation::gelu_tanh;
   }
@@ -152,7 +167,7 @@ class Recorder {
     barrier();
     product(Kind::gather, StepPart::norm, nullptr, c.hidden_size, {&e.gate, &e.up});
     barrier();
-    gate_up(Kind::expert_gate_up, e.gate, e.up, buffers_.experts.inner);
+    gate_up(Kind::expert_gate_up, nullptr, e.gate, e.up, buffers_.experts.inner);
     barrier();
     if (rounds({&e.down})) {
       product(Kind::expert_round, StepPart::norm, nullptr, c.intermediate_size, {&e.down});
@@ -165,11 +180,11 @@ class Recorder {
 
   // The end of a chunk of which no logits are wanted.
   void only_keys_and_values(const LayerWeights& w) {
-    norm(w.attention_norm, {&w.k, &w.v});
-    StepOp& op =
-        product(Kind::multiply, StepPart::qkv, nullptr, model_.config.hidden_size, {&w.k, &w.v});
-    op.out = {buffers_.k, buffers_.v, nullptr};
+    const float* in = read_residual(w.attention_norm, {&w.k, &w.v});
+    product(Kind::multiply, StepPart::qkv, in, model_.config.hidden_size, {&w.k, &w.v}).out = {
+        buffers_.k, buffers_.v, nullptr};
     barrier();
+    norm_heads(w, nullptr);
     add(Kind::place, StepPart::rope_kv);
   }
 

@@ -27,6 +27,7 @@ struct StepOp {
     barrier,         // threads wait for each other
     layer_end,       // the same, and the step may be cancelled here
     norm,            // rows of `in`, which are the residual: normed, and rounded for the product
+    norm_heads,      // rows of q and k, all heads of one together
     round,           // rows of `in`, rounded for the product
     multiply,        // out = W in + bias, for up to three matrices
     multiply_add,    // residual += W in

@@ -39,6 +39,8 @@ void StepRunner::carry_out(const StepOp& op, bool places_in_attention) {
       return team_.barrier();
     case StepOp::Kind::norm:
       return norm(op);
+    case StepOp::Kind::norm_heads:
+      return norm_heads(op);
     case StepOp::Kind::round:
       return round(op);
     case StepOp::Kind::multiply:
@@ -128,6 +130,19 @@ void StepRunner::norm(const StepOp& op) {
   });
 }
 
+void StepRunner::norm_heads(const StepOp& op) {
+  const ModelConfig& c = run_.config;
+  const LayerWeights& w = run_.weights.layers[static_cast<size_t>(op.layer)];
+  const auto [first, last] = team_.range(op.rows);
+  const auto norm = [&](float* rows, const std::vector<float>& weight) {
+    const auto cols = std::ssize(weight);
+    for (int64_t row = first; rows && row < last; ++row)
+      ops_.rms_norm(rows + row * cols, weight.data(), c.rms_eps, cols, rows + row * cols);
+  };
+  norm(op.out[0], w.all_q_norm);
+  norm(op.out[1], w.all_k_norm);
+}
+
 void StepRunner::round(const StepOp& op) {
   const kernels::A8 rounded = with_cols(row_buffers(op.few).rounded, op.cols);
   for_my_rows(op.rows, op.few,
@@ -194,7 +209,8 @@ void StepRunner::multiply_add(const StepOp& op) {
           const int64_t to = std::min(from + most, end), width = (to - from) * kRows;
           multiply_panels(slice(w, from, to), input_of(op), mine_.products, width);
           for (int64_t row = 0; row < op.rows; ++row)
-            ops_.add(op.out[0] + row * stride + from * kRows, mine_.products + row * width, width);
+            ops_.add_scaled(op.out[0] + row * stride + from * kRows, mine_.products + row * width,
+                            run_.config.residual_scale, width);
         }
       },
       sharing_of(op));
@@ -234,7 +250,7 @@ void StepRunner::add_normed(const StepOp& op) {
   for (int64_t row = first; row < last; ++row) {
     float* x = const_cast<float*>(op.in) + row * op.cols;
     ops_.rms_norm(x, op.weight, run_.config.rms_eps, op.cols, x);
-    ops_.add(buffers_.residual + row * op.cols, x, op.cols);
+    ops_.add_scaled(buffers_.residual + row * op.cols, x, run_.config.residual_scale, op.cols);
   }
 }
 
@@ -376,6 +392,13 @@ void StepRunner::keep() {
   }
 }
 
+void StepRunner::finish_logits(float* logits, int64_t n) const {
+  const ModelConfig& c = run_.config;
+  if (c.logit_scale != 1)
+    for (int64_t i = 0; i < n; ++i) logits[i] *= c.logit_scale;
+  if (c.logit_cap > 0) ops_.softcap(logits, c.logit_cap, n);
+}
+
 void StepRunner::head(std::span<const int> rows, float* out) {
   const kernels::PanelMatrix w = run_.weights.output_head().view();
   const int64_t hidden = run_.config.hidden_size;
@@ -397,8 +420,11 @@ void StepRunner::head(std::span<const int> rows, float* out) {
   team_.share(
       w.panels(),
       [&](int64_t begin, int64_t end) {
-        multiply_panels(slice(w, begin, end), input_of(op), out + begin * kRows,
-                        w.panels() * kRows);
+        const int64_t stride = w.panels() * kRows;
+        float* logits = out + begin * kRows;
+        multiply_panels(slice(w, begin, end), input_of(op), logits, stride);
+        for (int64_t row = 0; row < op.rows; ++row)
+          finish_logits(logits + row * stride, (end - begin) * kRows);
       },
       sharing_of(op));
   lap(StepPart::head);

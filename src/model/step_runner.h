@@ -52,6 +52,7 @@ class StepRunner {
   void embed(int64_t row);
   void find_angles(int64_t row);
   void norm(const StepOp& op);
+  void norm_heads(const StepOp& op);
   void round(const StepOp& op);
   void multiply(const StepOp& op);
   void multiply_add(const StepOp& op);
@@ -101,6 +102,7 @@ class StepRunner {
   };
   Input input_of(const StepOp& op) const;
   Input expert_input(int expert, const float* rows, int64_t cols) const;
+  void finish_logits(float* logits, int64_t n) const;
   void multiply_panels(const kernels::PanelMatrix& w, const Input& in, float* y, int64_t y_stride);
   void prepare_heads(float* x, int heads, const std::vector<float>& norm, int layer,
                      int64_t row) const;

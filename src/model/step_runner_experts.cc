@@ -168,7 +168,7 @@ void StepRunner::combine(const StepOp& op) {
   const auto [first, last] = team_.range(op.rows);
   for (int64_t row = first; row < last; ++row)
     for (int i = 0; i < used; ++i) {
-      const float share = b.shares[row * used + i];
+      const float share = b.shares[row * used + i] * run_.config.residual_scale;
       const float* from = b.rows + b.places[row * used + i] * hidden;
       float* to = buffers_.residual + row * hidden;
       for (int64_t d = 0; d < hidden; ++d) to[d] += share * from[d];

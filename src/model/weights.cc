@@ -192,15 +192,22 @@ class LayerLoader {
   }
 
   Result<void> load_attention() {
-    OCTAVO_CHECK_OK(vector(layer_.attention_norm, "attn_norm.weight", c_.hidden_size));
+    if (arch_.pre_norms)
+      OCTAVO_CHECK_OK(vector(layer_.attention_norm, "attn_norm.weight", c_.hidden_size));
     OCTAVO_CHECK_OK(arch_.fused ? load_fused_qkv() : load_qkv());
-    if (arch_.qk_norm) {
-      OCTAVO_CHECK_OK(vector(layer_.q_norm, "attn_q_norm.weight", c_.head_dim));
-      OCTAVO_CHECK_OK(vector(layer_.k_norm, "attn_k_norm.weight", c_.head_dim));
-    }
+    OCTAVO_CHECK_OK(load_qk_norm());
     OCTAVO_CHECK_OK(linear(layer_.o, "attn_output", c_.hidden_size, q_dim()));
     if (!arch_.post_norms) return {};
     return vector(layer_.post_attention_norm, "post_attention_norm.weight", c_.hidden_size);
+  }
+
+  Result<void> load_qk_norm() {
+    if (arch_.qk_norm == QkNorm::none) return {};
+    const bool each = arch_.qk_norm == QkNorm::each_head;
+    OCTAVO_CHECK_OK(vector(each ? layer_.q_norm : layer_.all_q_norm, "attn_q_norm.weight",
+                           each ? c_.head_dim : q_dim()));
+    return vector(each ? layer_.k_norm : layer_.all_k_norm, "attn_k_norm.weight",
+                  each ? c_.head_dim : kv_dim());
   }
 
   Result<void> load_qkv() {
@@ -218,7 +225,8 @@ class LayerLoader {
   }
 
   Result<void> load_ffn() {
-    OCTAVO_CHECK_OK(vector(layer_.ffn_norm, "ffn_norm.weight", c_.hidden_size));
+    if (arch_.pre_norms)
+      OCTAVO_CHECK_OK(vector(layer_.ffn_norm, "ffn_norm.weight", c_.hidden_size));
     OCTAVO_CHECK_OK(c_.experts.count > 0 ? load_experts() : load_dense_ffn());
     if (!arch_.post_norms) return {};
     return vector(layer_.post_ffn_norm, "post_ffw_norm.weight", c_.hidden_size);

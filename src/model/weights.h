@@ -31,7 +31,8 @@ struct ExpertWeights {
 struct LayerWeights {
   std::vector<float> attention_norm;
   Linear q, k, v, o;
-  std::vector<float> q_norm, k_norm;  // of a head
+  std::vector<float> q_norm, k_norm;          // of each head
+  std::vector<float> all_q_norm, all_k_norm;  // of all heads together
   std::vector<float> post_attention_norm;
   std::vector<float> ffn_norm;
   Linear gate, up, down;

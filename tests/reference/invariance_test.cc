@@ -138,7 +138,7 @@ TEST(Invariance, TinyModels) {
 
 // Windows, norms of heads and of what is added, fused matrices, experts.
 TEST(Invariance, TinyModelsOfOtherFamilies) {
-  for (const char* name : {"mistral", "phi3", "gemma3", "qwen3moe"})
+  for (const char* name : {"mistral", "phi3", "gemma2", "gemma3", "qwen3moe", "olmo2", "granite"})
     for (const char* type : {"F32", "Q4_0"}) expect_same_bits(tiny_file(name, type), {}, 100);
 }
 

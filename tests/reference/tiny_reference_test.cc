@@ -17,7 +17,7 @@ using namespace testing;
 
 constexpr const char* kModels[] = {"llama-tied", "llama-untied", "llama-rope3", "qwen2",
                                    "mistral",    "qwen3",        "phi3",        "gemma3",
-                                   "mixtral",    "qwen3moe"};
+                                   "mixtral",    "qwen3moe",     "olmo2",       "granite"};
 constexpr const char* kTypes[] = {"safetensors", "F32", "F16", "Q8_0", "Q4_0"};
 
 double tolerance(const std::string& type, bool rounded_activations,

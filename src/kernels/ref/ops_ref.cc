@@ -166,6 +166,18 @@ void add(float* x, const float* y, int64_t n) {
   for (int64_t i = 0; i < n; ++i) x[i] += y[i];
 }
 
+void add_scaled(float* x, const float* y, float scale, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) x[i] += scale * y[i];
+}
+
+float capped(float x, float cap) {
+  return static_cast<float>(double{cap} * std::tanh(double{x} / double{cap}));
+}
+
+void softcap(float* x, float cap, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) x[i] = capped(x[i], cap);
+}
+
 void rope(float* x, int heads, int head_dim, int half, bool interleaved, const float* cosines,
           const float* sines) {
   for (int h = 0; h < heads; ++h) {
@@ -274,8 +286,10 @@ void attend_row(const AttentionItem& item, const float* q, int begin, int end, f
     for (int d = 0; d < kv.head_dim; ++d)
       score += q[d] * read_value(kv.type, keys(j) + layout.k_byte(place, d),
                                  keys(j) + layout.scale_byte(place));
-    weights[static_cast<size_t>(j - begin)] = score * item.scale;
-    maximum = std::max(maximum, score * item.scale);
+    score *= item.scale;
+    if (item.score_cap > 0) score = capped(score, item.score_cap);
+    weights[static_cast<size_t>(j - begin)] = score;
+    maximum = std::max(maximum, score);
   }
   float sum = 0;
   for (float& weight : weights) sum += weight = std::exp(weight - maximum);
@@ -353,6 +367,8 @@ const Ops kOps_ref = {
     .silu_mul = silu_mul,
     .gelu_mul = gelu_mul,
     .add = add,
+    .add_scaled = add_scaled,
+    .softcap = softcap,
     .rope = rope,
     .store_kv = store_kv,
     .attention = attention,

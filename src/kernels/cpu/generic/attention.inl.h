@@ -73,6 +73,13 @@ inline void value_part(const AttentionItem& item, int start, Range active, const
   });
 }
 
+// Whole groups: what lies beside a row's positions is not used.
+inline void cap_scores(const AttentionItem& item, int r, Rows& rows) {
+  if (item.score_cap == 0) return;
+  const int first = rows.begin[r] / 16 * 16, last = (rows.end[r] + 15) / 16 * 16;
+  softcap(rows.weights[r] + first, item.score_cap * kLog2E, last - first);
+}
+
 // The part from position `start` on, of all rows that see any of it; joined to what a row holds
 // unless it is the row's first, or on its own.
 template <class Cache>
@@ -84,6 +91,7 @@ inline void attend_part(const AttentionItem& item, int start, Range active, Cach
   score_part(item, active, columns, cache, rows);
   float maxima[kMaxAttentionRows], sums[kMaxAttentionRows];
   for (int r = active.begin; r < active.end; ++r) {
+    cap_scores(item, r, rows);
     softmax(rows.weights[r], rows.begin[r], rows.end[r], maxima[r], sums[r]);
     cache.set_weights(item, columns, rows, r);
   }

@@ -61,6 +61,19 @@ void add(float* x, const float* y, int64_t n) {
   for (int64_t i = 0; i < n; i += 16) vstore(x + i, vadd(vload(x + i), vload(y + i)));
 }
 
+void add_scaled(float* x, const float* y, float scale, int64_t n) {
+  for (int64_t i = 0; i < n; i += 16) vstore(x + i, vfma(vload(y + i), vset(scale), vload(x + i)));
+}
+
+// tanh u = 1 - 2 / (1 + e^(2u)).
+void softcap(float* x, float cap, int64_t n) {
+  const Vf twice = vset(2.0f / cap), one = vset(1.0f), minus = vset(-2.0f);
+  for (int64_t i = 0; i < n; i += 16) {
+    const Vf e = vexp(vmul(vload(x + i), twice));
+    vstore(x + i, vmul(vset(cap), vadd(one, vdiv(minus, vadd(one, e)))));
+  }
+}
+
 // Largest |x| of a block. Compared as integers: infinity and NaN come out on top and cannot hide.
 inline float largest_magnitude(const float* x) {
   const Vi magnitude = vi_set(0x7fffffff);
