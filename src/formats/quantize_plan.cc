@@ -132,6 +132,8 @@ uint32_t gguf_file_type(DType type) {
       return 18;
     case DType::bf16:
       return 32;
+    case DType::q4_z:
+      break;
   }
   return 0;
 }

@@ -24,6 +24,7 @@ constexpr size_t kMaxRank = 4;
 // A tensor of the header, before it is known to lie inside the file.
 struct Place {
   TensorView view;
+  size_t integer_width = 0;  // not 0: integers, of so many bytes; the view's type has no meaning
   uint64_t begin = 0, end = 0;  // from the start of the data
 };
 
@@ -34,9 +35,11 @@ std::optional<DType> dtype_of(std::string_view name) {
   return std::nullopt;
 }
 
+size_t integer_width_of(std::string_view name) { return name == "I32" ? 4 : name == "I64" ? 8 : 0; }
+
 class HeaderReader {
  public:
-  explicit HeaderReader(const std::string& file) : file_(file) {}
+  HeaderReader(const std::string& file, Integers integers) : file_(file), integers_(integers) {}
 
   Result<std::vector<Place>> read(std::string_view text) const {
     const StrictJson parsed = parse_strict_json(text, kMaxDepth);
@@ -71,20 +74,25 @@ class HeaderReader {
                             ErrorCode::unsupported);
     Place place;
     place.view.name = name;
-    OCTAVO_TRY(place.view.type, read_dtype(name, value));
+    OCTAVO_CHECK_OK(read_dtype(name, value, place));
     OCTAVO_CHECK_OK(read_shape(name, value, place.view));
     OCTAVO_CHECK_OK(read_offsets(name, value, place));
     return place;
   }
 
-  Result<DType> read_dtype(const std::string& name, const json& value) const {
+  Result<void> read_dtype(const std::string& name, const json& value, Place& place) const {
     const auto it = value.find("dtype");
     if (it == value.end() || !it->is_string()) return tensor_error(name, "has no dtype");
     const auto& text = it->get_ref<const std::string&>();
-    if (const auto type = dtype_of(text)) return *type;
-    return tensor_error(name,
-                        fmt::format("is of type {}; supported are F32, F16 and BF16", quote(text)),
-                        ErrorCode::unsupported);
+    if (integers_ == Integers::read) place.integer_width = integer_width_of(text);
+    const auto type = dtype_of(text);
+    if (type) place.view.type = *type;
+    if (type || place.integer_width > 0) return {};
+    return tensor_error(
+        name,
+        fmt::format("is of type {}; supported are F32, F16 and BF16{}", quote(text),
+                    integers_ == Integers::read ? ", and I32 and I64 of packed weights" : ""),
+        ErrorCode::unsupported);
   }
 
   Result<void> read_shape(const std::string& name, const json& value, TensorView& view) const {
@@ -115,14 +123,16 @@ class HeaderReader {
     if (!two) return tensor_error(name, "has no pair of data_offsets");
     place.begin = (*it)[0].get<uint64_t>();
     place.end = (*it)[1].get<uint64_t>();
-    const uint64_t size = row_bytes(place.view.type, static_cast<size_t>(place.view.cols())) *
-                          static_cast<uint64_t>(place.view.rows());
+    const auto elements = static_cast<size_t>(place.view.cols() * place.view.rows());
+    const uint64_t size = place.integer_width > 0 ? elements * place.integer_width
+                                                  : row_bytes(place.view.type, elements);
     if (place.begin <= place.end && place.end - place.begin == size) return {};
     return tensor_error(name, fmt::format("has data from {} to {}, but its shape needs {} bytes",
                                           place.begin, place.end, size));
   }
 
   const std::string& file_;
+  Integers integers_;
 };
 
 // The format allows no gaps: each tensor begins where the one before ends, the last ends with the
@@ -153,14 +163,15 @@ Result<void> check_places(const std::string& file, const std::vector<Place>& sor
 
 }  // namespace
 
-Result<SafetensorsFile> SafetensorsFile::open(const std::string& path) {
+Result<SafetensorsFile> SafetensorsFile::open(const std::string& path, Integers integers) {
   OCTAVO_TRY(FileMap map, FileMap::open(path));
-  OCTAVO_TRY(SafetensorsFile file, parse(map.bytes(), path));
+  OCTAVO_TRY(SafetensorsFile file, parse(map.bytes(), path, integers));
   file.map_ = std::move(map);
   return file;
 }
 
-Result<SafetensorsFile> SafetensorsFile::parse(std::span<const std::byte> bytes, std::string name) {
+Result<SafetensorsFile> SafetensorsFile::parse(std::span<const std::byte> bytes, std::string name,
+                                               Integers integers) {
   ByteReader reader(bytes, name);
   OCTAVO_TRY(const uint64_t length, reader.number<uint64_t>({"header length"}));
   if (length > kMaxHeaderBytes)
@@ -169,7 +180,7 @@ Result<SafetensorsFile> SafetensorsFile::parse(std::span<const std::byte> bytes,
                             "safetensors file?",
                             name, length, kMaxHeaderBytes));
   OCTAVO_TRY(const auto header, reader.take(length, {"header"}));
-  OCTAVO_TRY(auto places, HeaderReader(name).read(
+  OCTAVO_TRY(auto places, HeaderReader(name, integers).read(
                               {reinterpret_cast<const char*>(header.data()), header.size()}));
   std::sort(places.begin(), places.end(), [](const Place& a, const Place& b) {
     return std::pair(a.begin, a.end) < std::pair(b.begin, b.end);
@@ -182,7 +193,12 @@ Result<SafetensorsFile> SafetensorsFile::parse(std::span<const std::byte> bytes,
   file.bytes_ = bytes;
   for (Place& place : places) {
     place.view.data = bytes.subspan(file.data_offset_ + place.begin, place.end - place.begin);
-    file.tensors_.push_back(std::move(place.view));
+    TensorView& view = place.view;
+    if (place.integer_width > 0)
+      file.integers_.push_back(
+          {std::move(view.name), place.integer_width, view.shape, view.rank, view.data});
+    else
+      file.tensors_.push_back(std::move(view));
   }
   std::vector<std::string_view> names;
   for (const TensorView& tensor : file.tensors_) names.push_back(tensor.name);
@@ -195,8 +211,8 @@ const TensorView* SafetensorsFile::find(std::string_view name) const {
   return i ? &tensors_[*i] : nullptr;
 }
 
-void SafetensorsFile::drop(const TensorView& tensor) const {
-  if (map_) map_->drop(tensor.data);
+void SafetensorsFile::drop(std::span<const std::byte> data) const {
+  if (map_) map_->drop(data);
 }
 
 }  // namespace octavo

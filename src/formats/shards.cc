@@ -74,12 +74,12 @@ Result<ShardIndex> ShardIndex::parse(std::string_view text, const std::string& n
   return index;
 }
 
-Result<Shards> Shards::open(const std::string& folder) {
+Result<Shards> Shards::open(const std::string& folder, Integers integers) {
   Shards shards;
   const std::string single = fmt::format("{}/{}", folder, kSingle);
   const std::string index_path = fmt::format("{}/{}", folder, kIndex);
   if (exists(single)) {
-    OCTAVO_TRY(SafetensorsFile file, SafetensorsFile::open(single));
+    OCTAVO_TRY(SafetensorsFile file, SafetensorsFile::open(single, integers));
     shards.files_.push_back(std::move(file));
     OCTAVO_CHECK_OK(shards.collect());
     return shards;
@@ -90,7 +90,8 @@ Result<Shards> Shards::open(const std::string& folder) {
              ShardIndex::parse({reinterpret_cast<const char*>(text.bytes().data()), text.size()},
                                index_path));
   for (const std::string& name : index.files) {
-    OCTAVO_TRY(SafetensorsFile file, SafetensorsFile::open(fmt::format("{}/{}", folder, name)));
+    OCTAVO_TRY(SafetensorsFile file,
+               SafetensorsFile::open(fmt::format("{}/{}", folder, name), integers));
     shards.files_.push_back(std::move(file));
   }
   OCTAVO_CHECK_OK(shards.collect());
@@ -100,25 +101,34 @@ Result<Shards> Shards::open(const std::string& folder) {
 
 Result<void> Shards::collect() {
   std::vector<std::string_view> names;
-  for (const SafetensorsFile& file : files_)
+  const auto note = [&](const auto& tensor, const SafetensorsFile& file) {
+    names.push_back(tensor.name);
+    places_.push_back(&file);
+  };
+  for (const SafetensorsFile& file : files_) {
     for (const TensorView& tensor : file.tensors()) {
       tensors_.push_back({&tensor, &file});
-      names.push_back(tensor.name);
+      note(tensor, file);
     }
+    for (const IntegerTensor& tensor : file.integers()) {
+      integers_.push_back({&tensor, &file});
+      note(tensor, file);
+    }
+  }
   index_ = NameIndex(names);
   const auto twice = index_.duplicate();
   if (!twice) return {};
   std::vector<std::string_view> where;
-  for (const ShardTensor& tensor : tensors_)
-    if (tensor.view->name == *twice) where.push_back(tensor.file->file());
+  for (size_t i = 0; i < names.size(); ++i)
+    if (names[i] == *twice) where.push_back(places_[i]->file());
   return fail(ErrorCode::corrupt_file,
               fmt::format("{}: tensor {} is also in {}", where[1], quote(*twice), where[0]));
 }
 
 Result<void> Shards::compare(const ShardIndex& index, const std::string& name) const {
   for (const ShardIndex::Entry& entry : index.entries) {
-    const ShardTensor* found = find(entry.tensor);
-    if (!found || found->file != &files_[entry.file])
+    const auto found = index_.find(entry.tensor);
+    if (!found || places_[*found] != &files_[entry.file])
       return fail(ErrorCode::corrupt_file,
                   fmt::format("{}: tensor {} is missing, though {} says that it is there",
                               files_[entry.file].file(), quote(entry.tensor), name));
@@ -126,17 +136,14 @@ Result<void> Shards::compare(const ShardIndex& index, const std::string& name) c
   std::vector<std::string_view> listed;
   for (const ShardIndex::Entry& entry : index.entries) listed.push_back(entry.tensor);
   const NameIndex known(listed);
-  for (const ShardTensor& tensor : tensors_)
-    if (!known.find(tensor.view->name))
-      return fail(ErrorCode::corrupt_file,
-                  fmt::format("{}: tensor {} is there, but {} does not list it",
-                              tensor.file->file(), quote(tensor.view->name), name));
+  const auto unlisted = [&](const std::string& tensor, const SafetensorsFile& file) -> Result<void> {
+    if (known.find(tensor)) return {};
+    return fail(ErrorCode::corrupt_file, fmt::format("{}: tensor {} is there, but {} does not list it",
+                                                     file.file(), quote(tensor), name));
+  };
+  for (const auto& [view, file] : tensors_) OCTAVO_CHECK_OK(unlisted(view->name, *file));
+  for (const auto& [view, file] : integers_) OCTAVO_CHECK_OK(unlisted(view->name, *file));
   return {};
-}
-
-const ShardTensor* Shards::find(std::string_view name) const {
-  const auto i = index_.find(name);
-  return i ? &tensors_[*i] : nullptr;
 }
 
 }  // namespace octavo

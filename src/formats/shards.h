@@ -31,15 +31,20 @@ struct ShardIndex {
   static Result<ShardIndex> parse(std::string_view text, const std::string& name);
 };
 
+struct ShardIntegers {
+  const IntegerTensor* view;
+  const SafetensorsFile* file;
+};
+
 class Shards {
  public:
   // Errors: not_found (no weights there), those of SafetensorsFile::open and ShardIndex::parse,
   // corrupt_file (index and files do not say the same about a tensor, which is named).
-  static Result<Shards> open(const std::string& folder);
+  static Result<Shards> open(const std::string& folder, Integers integers = Integers::refused);
 
   std::span<const SafetensorsFile> files() const { return files_; }
   std::span<const ShardTensor> tensors() const { return tensors_; }
-  const ShardTensor* find(std::string_view name) const;
+  std::span<const ShardIntegers> integers() const { return integers_; }
 
  private:
   Shards() = default;
@@ -48,7 +53,9 @@ class Shards {
 
   std::vector<SafetensorsFile> files_;  // not changed after tensors_ points into it
   std::vector<ShardTensor> tensors_;
-  NameIndex index_;
+  std::vector<ShardIntegers> integers_;
+  std::vector<const SafetensorsFile*> places_;  // of the names of the index
+  NameIndex index_;                             // of all tensors
 };
 
 }  // namespace octavo

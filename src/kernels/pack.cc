@@ -45,6 +45,8 @@ void add_fifth_bits(const uint8_t (&qh)[4], uint8_t* out) {
 void codes(const BlockQ4_0& block, int, uint8_t* out) { nibble_codes(block.qs, out); }
 void codes(const BlockQ4_1& block, int, uint8_t* out) { nibble_codes(block.qs, out); }
 
+void codes(const BlockQ4_Z& block, int, uint8_t* out) { nibble_codes(block.qs, out); }
+
 void codes(const BlockQ5_0& block, int, uint8_t* out) {
   nibble_codes(block.qs, out);
   add_fifth_bits(block.qh, out);
@@ -107,6 +109,11 @@ void scales(const Block& block, int, ScaleSlots to) requires requires {
 template <class Block>
 void scales(const Block& block, int, ScaleSlots to) {
   put_half(to.sub, to.r, block.d);
+}
+
+void scales(const BlockQ4_Z& block, int, ScaleSlots to) {
+  put_half(to.sub, to.r, block.d);
+  to.sub[32 + to.r] = block.z;
 }
 
 template <class Block>
@@ -316,6 +323,8 @@ void PackedMatrix::pack_panel(int64_t panel, const TensorView& source) {
       return pack_quantised<DType::q5_k, BlockQ5_K, 256>(source, row, to);
     case DType::q6_k:
       return pack_quantised<DType::q6_k, BlockQ6_K, 256>(source, row, to);
+    case DType::q4_z:
+      return pack_quantised<DType::q4_z, BlockQ4_Z, 32>(source, row, to);
   }
 }
 

@@ -75,7 +75,7 @@ TEST(Pack, BytesOfPanelsBelongToTheLayoutVersion) {
       {DType::q5_1, 0x0f4c6b3b8206b316}, {DType::q8_0, 0xaa6da3e308eb4186},
       {DType::q2_k, 0xcf3cc25b1247c36c}, {DType::q3_k, 0x39eead80e58aa335},
       {DType::q4_k, 0xe864b9cac26944d1}, {DType::q5_k, 0x45728e965bb840fe},
-      {DType::q6_k, 0xf105910d398339c1},
+      {DType::q6_k, 0xf105910d398339c1}, {DType::q4_z, 0x2354881e4b81cb9f},
   };
   static_assert(std::size(cases) == std::size(kAllTypes));
   for (const auto& c : cases) {

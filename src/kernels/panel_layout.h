@@ -26,6 +26,7 @@ enum class ScaleKind : uint8_t {
   none,         // floating-point weights
   d,            // sub: f16 d[16]                             w = d * (c - offset)
   d_m,          // sub: f16 d[16], m[16]                      w = d * c + m
+  d_z,          // sub: f16 d[16], u8 z[16]                       w = d * c - d * z
   k_sub32,      // sub: u8 sc[16], mn[16]; super: f16 d[16], dmin[16]        w = d*sc * c - dmin*mn
   k_sub16,      // sub: i8 sc[2][16];      super: f16 d[16]                  w = d*sc * (c - offset)
   k_sub16_min,  // sub: u8 (sc | mn<<4)[2][16]; super: f16 d[16], dmin[16]   w = d*sc * c - dmin*mn
@@ -59,6 +60,7 @@ constexpr PanelLayout kPanelLayouts[] = {
     /* q4_k */ {ScaleKind::k_sub32, 0, 0, -1, -1, 0, 0, 256, 32, 64},
     /* q5_k */ {ScaleKind::k_sub32, 0, 0, -1, 256, 0, 4, 320, 32, 64},
     /* q6_k */ {ScaleKind::k_sub16, 32, 0, 256, -1, 4, 0, 384, 32, 32},
+    /* q4_z */ {ScaleKind::d_z, 0, 0, -1, -1, 0, 0, 256, 48, 0},
 };
 
 }  // namespace octavo::kernels

@@ -40,6 +40,8 @@ Affine read_scale(const PanelLayout& l, const uint8_t* sub, const uint8_t* super
       return {get_half(sub, r), 0};
     case ScaleKind::d_m:
       return {get_half(sub, r), get_half(sub + 32, r)};
+    case ScaleKind::d_z:
+      return {get_half(sub, r), -(get_half(sub, r) * static_cast<float>(sub[32 + r]))};
     case ScaleKind::k_sub32:
       return {get_half(super, r) * static_cast<float>(sub[r]),
               -(get_half(super + 32, r) * static_cast<float>(sub[16 + r]))};
@@ -55,7 +57,8 @@ Affine read_scale(const PanelLayout& l, const uint8_t* sub, const uint8_t* super
 }
 
 bool has_min(ScaleKind kind) {
-  return kind == ScaleKind::d_m || kind == ScaleKind::k_sub32 || kind == ScaleKind::k_sub16_min;
+  return kind == ScaleKind::d_m || kind == ScaleKind::d_z || kind == ScaleKind::k_sub32 ||
+         kind == ScaleKind::k_sub16_min;
 }
 
 }  // namespace

@@ -13,7 +13,7 @@ namespace octavo::kernels::testing {
 
 constexpr DType kAllTypes[] = {DType::f32,  DType::f16,  DType::bf16, DType::q4_0, DType::q4_1,
                                DType::q5_0, DType::q5_1, DType::q8_0, DType::q2_k, DType::q3_k,
-                               DType::q4_k, DType::q5_k, DType::q6_k};
+                               DType::q4_k, DType::q5_k, DType::q6_k, DType::q4_z};
 
 // Byte offsets of the f16 scales in a stored block; the rest of a block may be any bits.
 inline std::vector<size_t> scale_offsets(DType type) {
@@ -21,6 +21,7 @@ inline std::vector<size_t> scale_offsets(DType type) {
     case DType::q4_0:
     case DType::q5_0:
     case DType::q8_0:
+    case DType::q4_z:
       return {0};
     case DType::q4_1:
     case DType::q5_1:

@@ -94,6 +94,15 @@ struct BlockQ6_K {
   uint16_t d;
 };
 
+// x = d * (q - z). Not a type of GGUF: what GPTQ and AWQ store, exactly. Q4_1 would round the product
+// d * z to f16.
+struct __attribute__((packed)) BlockQ4_Z {
+  uint16_t d;
+  uint8_t z;
+  uint8_t qs[16];  // nibble pairs
+};
+
+static_assert(sizeof(BlockQ4_Z) == 19);
 static_assert(sizeof(BlockQ4_0) == 18 && sizeof(BlockQ4_1) == 20);
 static_assert(sizeof(BlockQ5_0) == 22 && sizeof(BlockQ5_1) == 24 && sizeof(BlockQ8_0) == 34);
 static_assert(sizeof(BlockQ2_K) == 84 && sizeof(BlockQ3_K) == 110 && sizeof(BlockQ4_K) == 144);

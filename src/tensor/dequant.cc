@@ -31,6 +31,13 @@ void unpack(const BlockQ4_1& block, float* dst) {
     dst[i] = d * static_cast<float>(nibble(block.qs, i, 16)) + m;
 }
 
+// The sums and the product are exact, so that they are the kernels' d * q - d * z to the bit.
+void unpack(const BlockQ4_Z& block, float* dst) {
+  const float d = f16_to_f32(block.d);
+  for (int i = 0; i < kSmallBlock; ++i)
+    dst[i] = d * static_cast<float>(nibble(block.qs, i, 16)) - d * static_cast<float>(block.z);
+}
+
 void unpack(const BlockQ5_0& block, float* dst) {
   const float d = f16_to_f32(block.d);
   for (int i = 0; i < kSmallBlock; ++i) {
@@ -157,6 +164,8 @@ void dequantize_row(DType type, const std::byte* src, float* dst, int64_t n) {
       return unpack_row<BlockQ5_K, kSuperBlock>(src, dst, n);
     case DType::q6_k:
       return unpack_row<BlockQ6_K, kSuperBlock>(src, dst, n);
+    case DType::q4_z:
+      return unpack_row<BlockQ4_Z, kSmallBlock>(src, dst, n);
   }
 }
 

@@ -9,6 +9,7 @@
 
 #include "support/paths.h"
 #include "tensor/blocks.h"
+#include "tensor/half.h"
 
 namespace octavo {
 namespace {
@@ -68,6 +69,18 @@ INSTANTIATE_TEST_SUITE_P(Types, Dequant,
                                            DType::q2_k, DType::q3_k, DType::q4_k, DType::q5_k,
                                            DType::q6_k),
                          [](const auto& type) { return std::string(name(type.param)); });
+
+TEST(Blocks, ZeroPointsAreExact) {
+  BlockQ4_Z block{.d = f32_to_f16(0.0123f), .z = 13, .qs = {}};
+  for (int i = 0; i < 16; ++i) block.qs[i] = static_cast<uint8_t>(i | (15 - i) << 4);
+  float values[32];
+  dequantize_row(DType::q4_z, reinterpret_cast<const std::byte*>(&block), values, 32);
+  const float d = f16_to_f32(f32_to_f16(0.0123f));
+  for (int i = 0; i < 16; ++i) {
+    EXPECT_EQ(values[i], d * static_cast<float>(i - 13));
+    EXPECT_EQ(values[16 + i], d * static_cast<float>(15 - i - 13));
+  }
+}
 
 TEST(Blocks, SixBitScalesOfEveryGroup) {
   // Groups 0..3 hold 1, 2, 3, 4 and minima 5..8; groups 4..7 hold 49..52 and minima 33..36.

@@ -12,7 +12,7 @@ constexpr std::array kInfo = {
     DTypeInfo{"q5_1", 32, 24, true},   DTypeInfo{"q8_0", 32, 34, true},
     DTypeInfo{"q2_k", 256, 84, true},  DTypeInfo{"q3_k", 256, 110, true},
     DTypeInfo{"q4_k", 256, 144, true}, DTypeInfo{"q5_k", 256, 176, true},
-    DTypeInfo{"q6_k", 256, 210, true},
+    DTypeInfo{"q6_k", 256, 210, true}, DTypeInfo{"q4_z", 32, 19, true},
 };
 
 }  // namespace

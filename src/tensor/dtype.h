@@ -22,6 +22,7 @@ enum class DType : uint8_t {
   q4_k,
   q5_k,
   q6_k,
+  q4_z,  // of folders only: GGUF has no such type (tensor/blocks.h)
 };
 
 struct DTypeInfo {

@@ -27,7 +27,9 @@ void narrow_row(const float* src, std::byte* dst, int64_t n) {
 
 }  // namespace
 
-bool can_quantize_to(DType type) { return type != DType::q2_k && type != DType::q3_k; }
+bool can_quantize_to(DType type) {
+  return type != DType::q2_k && type != DType::q3_k && type != DType::q4_z;
+}
 
 void quantize_row(DType type, const float* src, std::byte* dst, int64_t n) {
   switch (type) {
@@ -56,6 +58,7 @@ void quantize_row(DType type, const float* src, std::byte* dst, int64_t n) {
       return encode_row<BlockQ6_K, kSuperBlock>(src, dst, n);
     case DType::q2_k:
     case DType::q3_k:
+    case DType::q4_z:
       return;
   }
 }

@@ -10,7 +10,7 @@
 
 namespace octavo {
 
-// All types but q2_k and q3_k.
+// All types but q2_k, q3_k and q4_z.
 bool can_quantize_to(DType type);
 
 // dst: row_bytes(type, n) bytes, at any alignment. A block whose scale is beyond f16 (values above

@@ -362,6 +362,8 @@ void matmul_a8(const PanelMatrix& w, int64_t begin, int64_t end, const A8& x, in
       return a8_panels<DType::q5_k>(w, begin, end, x, tokens, y, y_stride);
     case DType::q6_k:
       return a8_panels<DType::q6_k>(w, begin, end, x, tokens, y, y_stride);
+    case DType::q4_z:
+      return a8_panels<DType::q4_z>(w, begin, end, x, tokens, y, y_stride);
     default:
       return;
   }

@@ -166,5 +166,7 @@ void matmul_f32(const PanelMatrix& w, int64_t begin, int64_t end, const float* x
       return f32_panels<DType::q5_k>(w, begin, end, x, x_stride, tokens, y, y_stride);
     case DType::q6_k:
       return f32_panels<DType::q6_k>(w, begin, end, x, x_stride, tokens, y, y_stride);
+    case DType::q4_z:
+      return f32_panels<DType::q4_z>(w, begin, end, x, x_stride, tokens, y, y_stride);
   }
 }

@@ -15,8 +15,8 @@ constexpr bool kHalves =
     kLayout<T>.scales == ScaleKind::k_sub16 || kLayout<T>.scales == ScaleKind::k_sub16_min;
 template <DType T>
 constexpr bool kHasMin =
-    kLayout<T>.scales == ScaleKind::d_m || kLayout<T>.scales == ScaleKind::k_sub32 ||
-    kLayout<T>.scales == ScaleKind::k_sub16_min;
+    kLayout<T>.scales == ScaleKind::d_m || kLayout<T>.scales == ScaleKind::d_z ||
+    kLayout<T>.scales == ScaleKind::k_sub32 ||    kLayout<T>.scales == ScaleKind::k_sub16_min;
 
 // Line kLine of a block as codes, one per byte.
 template <DType T, int kLine>
@@ -57,8 +57,10 @@ template <DType T>
 [[gnu::always_inline]] inline Scales block_scales(const uint8_t* sub, const uint8_t* super) {
   constexpr ScaleKind kind = kLayout<T>.scales;
   Scales s;
-  if constexpr (kind == ScaleKind::d || kind == ScaleKind::d_m) s.d[0] = vload_f16(sub);
+  if constexpr (kind == ScaleKind::d || kind == ScaleKind::d_m || kind == ScaleKind::d_z)
+    s.d[0] = vload_f16(sub);
   if constexpr (kind == ScaleKind::d_m) s.m[0] = vload_f16(sub + 32);
+  if constexpr (kind == ScaleKind::d_z) s.m[0] = vneg(vmul(s.d[0], vload_u8(sub + 32)));
   if constexpr (kind == ScaleKind::k_sub32) {
     s.d[0] = vmul(vload_f16(super), vload_u8(sub));
     s.m[0] = vneg(vmul(vload_f16(super + 32), vload_u8(sub + 16)));
