@@ -48,7 +48,7 @@ class GgufFile final : public ModelSource {
   // In the order of the file.
   std::span<const TensorView> tensors() const override { return tensors_; }
   const TensorView* find_tensor(std::string_view name) const override;
-  TensorView read(const TensorView& tensor, std::vector<std::byte>&) const override {
+  Result<TensorView> read(const TensorView& tensor, std::vector<std::byte>&) const override {
     return tensor;
   }
   void drop(const TensorView& tensor) const override;

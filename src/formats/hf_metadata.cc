@@ -86,6 +86,7 @@ class Translator {
     OCTAVO_CHECK_OK(read_factors());
     OCTAVO_CHECK_OK(read_windows());
     OCTAVO_CHECK_OK(read_experts());
+    OCTAVO_CHECK_OK(read_quantization());
     OCTAVO_CHECK_OK(read_hf_rope(section_, config_, out_));
     OCTAVO_TRY(const auto tied, section_.find_bool("tie_word_embeddings"));
     out_.tied_head = tied.value_or(out_.family->tied_by_default);
@@ -101,10 +102,17 @@ class Translator {
     out_.keys.u32(key(rest), static_cast<uint32_t>(value));
   }
 
+  Result<void> read_quantization() {
+    const json* quantization = section_.find("quantization_config");
+    if (!quantization) return {};
+    OCTAVO_TRY(out_.quantization, read_hf_quantization(*quantization, section_.file()));
+    return {};
+  }
+
   Result<void> check_fields() const {
     for (const auto& [field, value] : section_.object().items()) {
       if (value.is_null()) continue;
-      if (field == "quantization_config") return refuse_quantized(value);
+      if (field == "quantization_config") continue;
       OCTAVO_CHECK_OK(check_field(field, value));
     }
     return {};
@@ -129,17 +137,6 @@ class Translator {
     if (value == json::parse(supported)) return {};
     return section_.error(
         field, fmt::format("is {}; only {} is supported", quote(value.dump()), supported),
-        ErrorCode::unsupported);
-  }
-
-  Result<void> refuse_quantized(const json& value) const {
-    const auto method = value.is_object() ? value.find("quant_method") : value.end();
-    const bool named = value.is_object() && method != value.end() && method->is_string();
-    return section_.error(
-        "quantization_config",
-        fmt::format("means weights quantised by {}, which are not read; take the folder of the "
-                    "unquantised model",
-                    quote(named ? method->get<std::string>() : "an unknown method")),
         ErrorCode::unsupported);
   }
 

@@ -1,6 +1,7 @@
 // A Hugging Face config.json as the metadata that a GGUF file of the same model has.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -8,6 +9,7 @@
 #include "base/result.h"
 #include "formats/gguf_keys.h"
 #include "formats/hf_families.h"
+#include "formats/hf_quantization.h"
 #include "tensor/dtype.h"
 
 namespace octavo {
@@ -22,6 +24,7 @@ struct HfMetadata {
   const HfFamily* family = nullptr;
   GgufKeys keys;
   std::vector<HfMadeVector> vectors;
+  std::optional<HfQuantization> quantization = {};  // nothing: the weights are plain
   bool tied_head = false;
   int head_dim = 0;
   int num_experts = 0;  // 0: none

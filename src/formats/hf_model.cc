@@ -5,12 +5,11 @@
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
-#include <map>
 
 #include "formats/hf_tokenizer.h"
 #include "formats/quote.h"
+#include "formats/weight_fault.h"
 #include "tensor/dequant.h"
-#include "tensor/quantize.h"
 
 namespace octavo {
 namespace {
@@ -46,7 +45,8 @@ Result<std::unique_ptr<HfModel>> HfModel::open(const std::string& folder, Weight
   OCTAVO_TRY(FileMap config, FileMap::open(folder + "/config.json"));
   OCTAVO_TRY(HfMetadata hf, read_hf_metadata(text_of(config), config.path(), name_of(folder)));
   OCTAVO_TRY(GgufMetadata metadata, GgufMetadata::create(folder, hf.keys.entries()));
-  OCTAVO_TRY(Shards shards, Shards::open(folder));
+  const Integers integers = hf.quantization ? Integers::read : Integers::refused;
+  OCTAVO_TRY(Shards shards, Shards::open(folder, integers));
   std::unique_ptr<HfModel> model(
       new HfModel(std::move(metadata), std::move(hf), std::move(shards), std::move(config)));
   OCTAVO_CHECK_OK(model->add_tensors(types));
@@ -64,36 +64,67 @@ tl::unexpected<Error> HfModel::tensor_error(std::string_view hf_name, std::strin
   return fail(code, fmt::format("{}: tensor {} {}", file(), quote(hf_name), what));
 }
 
-Result<void> HfModel::add_tensors(const WeightTypes& types) {
-  std::map<std::string, size_t> numbers;
-  for (const ShardTensor& part : shards_.tensors()) {
-    const std::string& name = part.view->name;
-    const auto found = gguf_name_of(*hf_.family, name);
-    if (!found)
-      return tensor_error(name,
-                          fmt::format("is not part of the family {} as this program knows it",
-                                      hf_.family->model_type),
-                          ErrorCode::unsupported);
-    const bool unused_head = hf_.tied_head && found->name == "output.weight";
-    if (found->ignored || unused_head) continue;
-    const auto [it, added] = numbers.emplace(found->name, tensors_.size());
-    if (added) {
-      tensors_.emplace_back().name = found->name;
-      recipes_.emplace_back();
-    }
-    auto& parts = recipes_[it->second].parts;
-    const size_t place = static_cast<size_t>(found->expert.value_or(0));
-    const auto limit = static_cast<size_t>(found->expert ? hf_.num_experts : 1);
-    if (place >= limit)
-      return tensor_error(name, fmt::format("is of an expert beyond the {} of config.json", limit),
-                          ErrorCode::corrupt_file);
-    parts.resize(limit);
-    if (parts[place].view)
-      return tensor_error(name,
-                          fmt::format("stands for the same as {}", quote(parts[place].view->name)),
-                          ErrorCode::unsupported);
-    parts[place] = part;
+std::array<int64_t, 4> HfModel::Part::shape() const {
+  return packed ? std::array<int64_t, 4>{packed->cols(), packed->rows(), 1, 1} : plain.view->shape;
+}
+
+Result<std::vector<HfModel::Part>> HfModel::find_parts() const {
+  std::vector<Part> parts;
+  const auto add_plain = [&](std::span<const ShardTensor> tensors) {
+    for (const ShardTensor& tensor : tensors) parts.push_back({tensor.view->name, tensor});
+  };
+  if (!hf_.quantization) {
+    add_plain(shards_.tensors());
+    return parts;
   }
+  OCTAVO_TRY(const PackedModules found, PackedModules::find(shards_, *hf_.quantization));
+  add_plain(found.plain);
+  for (const auto& [module, packed] : found.modules) {
+    auto matrix = HfPackedMatrix::create(module, packed, *hf_.quantization);
+    if (!matrix)
+      return fail(matrix.error().code, fmt::format("{}: {}", file(), matrix.error().message));
+    parts.push_back({.name = module + ".weight", .packed = std::move(*matrix)});
+  }
+  return parts;
+}
+
+Result<void> HfModel::add_part(Part part) {
+  const auto found = gguf_name_of(*hf_.family, part.name);
+  if (!found)
+    return tensor_error(part.name,
+                        fmt::format("is not part of the family {} as this program knows it",
+                                    hf_.family->model_type),
+                        ErrorCode::unsupported);
+  const bool unused_head = hf_.tied_head && found->name == "output.weight";
+  if (found->ignored || unused_head) return {};
+  const auto [it, added] = numbers_.emplace(found->name, tensors_.size());
+  if (added) {
+    tensors_.emplace_back().name = found->name;
+    recipes_.emplace_back();
+  }
+  auto& parts = recipes_[it->second].parts;
+  const size_t place = static_cast<size_t>(found->expert.value_or(0));
+  const auto limit = static_cast<size_t>(found->expert ? hf_.num_experts : 1);
+  if (place >= limit)
+    return tensor_error(part.name,
+                        fmt::format("is of an expert beyond the {} of config.json", limit),
+                        ErrorCode::corrupt_file);
+  parts.resize(limit);
+  if (!parts[place].name.empty())
+    return tensor_error(part.name,
+                        fmt::format("stands for the same as {}", quote(parts[place].name)),
+                        ErrorCode::unsupported);
+  parts[place] = std::move(part);
+  return {};
+}
+
+Result<void> HfModel::add_tensors(const WeightTypes& types) {
+  if (hf_.quantization && types.matrices && info(*types.matrices).quantized)
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("{}: the weights are quantised by {} already; leave --quantization away",
+                            file(), name(hf_.quantization->method)));
+  OCTAVO_TRY(std::vector<Part> parts, find_parts());
+  for (Part& part : parts) OCTAVO_CHECK_OK(add_part(std::move(part)));
   for (size_t i = 0; i < tensors_.size(); ++i) OCTAVO_CHECK_OK(finish(i, types));
   for (const HfMadeVector& made : hf_.vectors) {
     TensorView& tensor = tensors_.emplace_back();
@@ -112,27 +143,39 @@ Result<void> HfModel::add_tensors(const WeightTypes& types) {
   return {};
 }
 
+// All are there and alike.
+Result<void> HfModel::check_parts(const TensorView& tensor, const Recipe& recipe) const {
+  const Part& first = recipe.parts[0];
+  for (size_t i = 0; i < recipe.parts.size(); ++i) {
+    const Part& part = recipe.parts[i];
+    if (part.name.empty())
+      return tensor_error(hf_name_of(*hf_.family, tensor.name),
+                          fmt::format("is missing for expert {}", i), ErrorCode::corrupt_file);
+    const bool alike = part.shape() == first.shape() && !part.packed == !first.packed &&
+                       (part.packed || part.plain.view->type == first.plain.view->type);
+    if (!alike)
+      return tensor_error(part.name,
+                          fmt::format("differs in shape or type from {}", quote(first.name)),
+                          ErrorCode::corrupt_file);
+    if (recipe.parts.size() > 1 && part.packed && !part.packed->order().empty())
+      return tensor_error(part.packed->name(),
+                          "is of an expert and in act-order, which is not supported",
+                          ErrorCode::unsupported);
+  }
+  return {};
+}
+
 // Shape and type, and how it is made.
 Result<void> HfModel::finish(size_t index, const WeightTypes& types) {
   TensorView& tensor = tensors_[index];
   Recipe& recipe = recipes_[index];
-  for (size_t i = 0; i < recipe.parts.size(); ++i) {
-    const ShardTensor& part = recipe.parts[i];
-    if (!part.view)
-      return tensor_error(spelling(tensor.name), fmt::format("is missing for expert {}", i),
-                          ErrorCode::corrupt_file);
-    const TensorView& first = *recipe.parts[0].view;
-    if (part.view->shape != first.shape || part.view->type != first.type)
-      return tensor_error(part.view->name,
-                          fmt::format("differs in shape or type from {}", quote(first.name)),
-                          ErrorCode::corrupt_file);
-  }
-  const TensorView& first = *recipe.parts[0].view;
-  tensor.shape = first.shape;
-  tensor.rank = first.rank;
+  OCTAVO_CHECK_OK(check_parts(tensor, recipe));
+  const Part& first = recipe.parts[0];
+  tensor.shape = first.shape();
+  tensor.rank = first.rank();
   const bool of_experts = tensor.name.find("_exps.") != std::string::npos;
-  if ((of_experts || is_query_or_key(tensor.name)) && first.rank != 2)
-    return tensor_error(first.name, fmt::format("has {} dimensions; 2 are expected", first.rank),
+  if ((of_experts || is_query_or_key(tensor.name)) && first.rank() != 2)
+    return tensor_error(first.name, fmt::format("has {} dimensions; 2 are expected", first.rank()),
                         ErrorCode::corrupt_file);
   if (of_experts) {
     tensor.shape[2] = static_cast<int64_t>(recipe.parts.size());
@@ -147,18 +190,26 @@ Result<void> HfModel::finish(size_t index, const WeightTypes& types) {
                           ErrorCode::corrupt_file);
     recipe.permuted_heads = static_cast<int>(tensor.rows() / hf_.head_dim);
   }
-  tensor.type = first.type;
-  OCTAVO_TRY(tensor.type, type_of(tensor, types));
-  if (lies_ready(tensor, recipe)) tensor.data = first.data;
+  OCTAVO_TRY(tensor.type, type_of(tensor, recipe, types));
+  if (lies_ready(tensor, recipe)) tensor.data = first.plain.view->data;
   return {};
 }
 
-Result<DType> HfModel::type_of(const TensorView& tensor, const WeightTypes& types) const {
+Result<DType> HfModel::type_of(const TensorView& tensor, const Recipe& recipe,
+                               const WeightTypes& types) const {
+  const Part& first = recipe.parts[0];
+  if (first.packed) {
+    const bool symmetric =
+        std::ranges::all_of(recipe.parts, [](const Part& part) { return part.packed->symmetric(); });
+    if (tensor.rank >= 2 && !is_router(tensor.name)) return symmetric ? DType::q4_0 : DType::q4_z;
+    return tensor_error(first.packed->name(), "stands for a tensor that is never packed",
+                        ErrorCode::unsupported);
+  }
   if (tensor.rank < 2 || is_router(tensor.name)) return DType::f32;
-  const DType type = types.matrices.value_or(tensor.type);
+  const DType type = types.matrices.value_or(first.plain.view->type);
   const int block = info(type).block_elements;
   if (tensor.cols() % block == 0) return type;
-  return tensor_error(spelling(tensor.name),
+  return tensor_error(first.name,
                       fmt::format("has rows of {} values, which blocks of {} do not divide; leave "
                                   "--quantization away",
                                   tensor.cols(), block),
@@ -167,40 +218,64 @@ Result<DType> HfModel::type_of(const TensorView& tensor, const WeightTypes& type
 
 // Safetensors may lie at any byte; kernels want whole elements.
 bool HfModel::lies_ready(const TensorView& tensor, const Recipe& recipe) const {
-  const TensorView& first = *recipe.parts[0].view;
-  const size_t alignment = static_cast<size_t>(info(first.type).block_bytes);
-  return recipe.parts.size() == 1 && recipe.permuted_heads == 0 && !recipe.plus_one &&
-         tensor.type == first.type &&
-         reinterpret_cast<uintptr_t>(first.data.data()) % alignment == 0;
+  const Part& first = recipe.parts[0];
+  if (recipe.parts.size() > 1 || first.packed || recipe.permuted_heads > 0 || recipe.plus_one)
+    return false;
+  const TensorView& view = *first.plain.view;
+  const size_t alignment = static_cast<size_t>(info(view.type).block_bytes);
+  return tensor.type == view.type && reinterpret_cast<uintptr_t>(view.data.data()) % alignment == 0;
 }
 
-TensorView HfModel::read(const TensorView& tensor, std::vector<std::byte>& room) const {
+Result<TensorView> HfModel::read(const TensorView& tensor, std::vector<std::byte>& room) const {
   if (!tensor.data.empty()) return tensor;
   const Recipe& recipe = recipes_[static_cast<size_t>(&tensor - tensors_.data())];
-  const int64_t cols = tensor.cols(), rows = tensor.shape[1];
-  const size_t to = row_bytes(tensor.type, static_cast<size_t>(cols));
-  room.resize(to * static_cast<size_t>(tensor.rows()));
-  std::vector<float> values(static_cast<size_t>(cols));
+  const size_t part_bytes = row_bytes(tensor.type, static_cast<size_t>(tensor.cols())) *
+                            static_cast<size_t>(tensor.shape[1]);
+  room.resize(tensor.bytes());
   std::byte* out = room.data();
-  for (const ShardTensor& part : recipe.parts) {
-    const TensorView& source = *part.view;
-    const size_t from = row_bytes(source.type, static_cast<size_t>(cols));
-    for (int64_t row = 0; row < rows; ++row, out += to) {
-      const int64_t at = recipe.permuted_heads ? source_row(row, hf_.head_dim) : row;
-      const std::byte* in = source.data.data() + static_cast<size_t>(at) * from;
-      if (source.type == tensor.type && !recipe.plus_one) {
-        std::memcpy(out, in, to);
-        continue;
-      }
-      dequantize_row(source.type, in, values.data(), cols);
-      if (recipe.plus_one)
-        for (float& value : values) value += 1;
-      quantize_row(tensor.type, values.data(), out, cols);
-    }
+  for (const Part& part : recipe.parts) {
+    OCTAVO_CHECK_OK(read_part(tensor, recipe, part, out));
+    out += part_bytes;
   }
   TensorView made = tensor;
   made.data = room;
   return made;
+}
+
+Result<void> HfModel::read_part(const TensorView& tensor, const Recipe& recipe, const Part& part,
+                                std::byte* out) const {
+  if (part.packed) {
+    auto written = part.packed->write(tensor.type, recipe.permuted_heads ? hf_.head_dim : 0, out);
+    if (written) return {};
+    return fail(written.error().code, fmt::format("{}: {}", file(), written.error().message));
+  }
+  const TensorView& source = *part.plain.view;
+  const int64_t cols = tensor.cols();
+  const size_t from = row_bytes(source.type, static_cast<size_t>(cols));
+  const size_t to = row_bytes(tensor.type, static_cast<size_t>(cols));
+  std::vector<float> values(static_cast<size_t>(cols));
+  for (int64_t row = 0; row < tensor.shape[1]; ++row, out += to) {
+    const int64_t at = recipe.permuted_heads ? source_row(row, hf_.head_dim) : row;
+    const std::byte* in = source.data.data() + static_cast<size_t>(at) * from;
+    if (source.type == tensor.type && !recipe.plus_one) {
+      std::memcpy(out, in, to);
+      continue;
+    }
+    dequantize_row(source.type, in, values.data(), cols);
+    if (recipe.plus_one)
+      for (float& value : values) value += 1;
+    const WeightFault fault = quantize_checked(tensor.type, values.data(), out, cols);
+    if (fault != WeightFault::none)
+      return weight_fault_error(file(), part.name, tensor.type, fault,
+                                "choose --dtype bfloat16 or auto, and no --quantization");
+  }
+  return {};
+}
+
+std::span<const int32_t> HfModel::input_order(const TensorView& tensor) const {
+  const auto& parts = recipes_[static_cast<size_t>(&tensor - tensors_.data())].parts;
+  if (parts.empty() || !parts[0].packed) return {};
+  return parts[0].packed->order();
 }
 
 std::string HfModel::format() const {
@@ -220,13 +295,16 @@ const TensorView* HfModel::find_tensor(std::string_view name) const {
 }
 
 void HfModel::drop(const TensorView& tensor) const {
-  for (const ShardTensor& part : recipes_[static_cast<size_t>(&tensor - tensors_.data())].parts)
-    part.file->drop(*part.view);
+  for (const Part& part : recipes_[static_cast<size_t>(&tensor - tensors_.data())].parts)
+    if (part.packed)
+      part.packed->drop();
+    else
+      part.plain.file->drop(part.plain.view->data);
 }
 
 std::string HfModel::spelling(std::string_view name) const {
   const auto i = index_.find(name);
-  if (i && !recipes_[*i].parts.empty()) return recipes_[*i].parts[0].view->name;
+  if (i && !recipes_[*i].parts.empty()) return recipes_[*i].parts[0].name;
   return hf_name_of(*hf_.family, name);
 }
 

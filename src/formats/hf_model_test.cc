@@ -28,7 +28,7 @@ std::string tiny(const std::string& name) { return tiny_data(name); }
 
 std::vector<float> values_of(const ModelSource& source, const TensorView& tensor) {
   std::vector<std::byte> room;
-  const TensorView stored = source.read(tensor, room);
+  const TensorView stored = *source.read(tensor, room);
   std::vector<float> values(static_cast<size_t>(tensor.cols() * tensor.rows()));
   const size_t row = row_bytes(tensor.type, static_cast<size_t>(tensor.cols()));
   EXPECT_EQ(stored.data.size(), row * static_cast<size_t>(tensor.rows()));
@@ -162,7 +162,7 @@ TEST_F(HfModelFolder, RefusesConfigurationsByField) {
       {{{"attention_bias", true}}, "field 'attention_bias' is 'true'; only false"},
       {{{"hidden_act", "relu"}}, "only \"silu\" is supported"},
       {{{"logit_scale", 0.5}}, "field 'logit_scale' is not supported"},
-      {{{"quantization_config", {{"quant_method", "gptq"}}}}, "quantised by 'gptq'"},
+      {{{"quantization_config", {{"quant_method", "fp8"}}}}, "quantised by 'fp8'"},
       {{{"rope_parameters", {{"rope_type", "mrope"}}}}, "'mrope'"},
       {{{"rope_parameters", {{"rope_type", "linear"}}}}, "'rope_parameters.factor' is missing"},
       {{{"rope_parameters", {{"rope_type", "linear"}, {"factor", 2}, {"mscale", 1}}}},

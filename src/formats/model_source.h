@@ -39,8 +39,13 @@ class ModelSource : public GgufMetadata {
   virtual const TensorView* find_tensor(std::string_view name) const = 0;  // nullptr if absent
 
   // The tensor with its bytes: where they lie in the file or, if they must be made first, in
-  // `room`. REQUIRES: one of tensors(). Any number of threads, each with its own room.
-  virtual TensorView read(const TensorView& tensor, std::vector<std::byte>& room) const = 0;
+  // `room`. REQUIRES: one of tensors(). Any number of threads, each with its own room. Errors:
+  // numeric_error (values that cannot be, or cannot be stored so; names the tensor).
+  virtual Result<TensorView> read(const TensorView& tensor, std::vector<std::byte>& room) const = 0;
+
+  // Not empty: column i of the matrix, as read() gives it, belongs to input input_order()[i] (the
+  // act-order of packed weights).
+  virtual std::span<const int32_t> input_order(const TensorView&) const { return {}; }
 
   // Gives the memory of a tensor's mapped pages back, once it has been copied elsewhere. It can
   // still be read.

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "formats/quote.h"
+#include "formats/weight_fault.h"
 #include "tensor/dequant.h"
 #include "tensor/quantize.h"
 
@@ -17,28 +17,22 @@ constexpr uint32_t kQuantizationVersion = 2;
 constexpr int64_t kChunk = 4096;           // values that a thread converts at a time; whole blocks
 constexpr int64_t kPiece = 1024 * kChunk;  // values that are written at a time
 
-enum class Fault : uint8_t { none, not_finite, too_large };
-
 struct ChunkSums {
   double squares = 0, lost_squares = 0;
-  Fault fault = Fault::none;
+  WeightFault fault = WeightFault::none;
 };
 
 // Sums over a chunk, and what is wrong with it.
 ChunkSums compare(const float* values, const float* stored, int64_t n) {
   ChunkSums sums;
   for (int64_t i = 0; i < n; ++i) {
-    if (!std::isfinite(values[i])) sums.fault = Fault::not_finite;
+    if (!std::isfinite(values[i])) sums.fault = WeightFault::not_finite;
     const double lost = double{stored[i]} - double{values[i]};
     sums.squares += double{values[i]} * double{values[i]};
     sums.lost_squares += lost * lost;
   }
-  if (sums.fault == Fault::none && !std::isfinite(sums.lost_squares)) sums.fault = Fault::too_large;
+  if (sums.fault == WeightFault::none && !std::isfinite(sums.lost_squares)) sums.fault = WeightFault::too_large;
   return sums;
-}
-
-bool all_finite(const float* values, int64_t n) {
-  return std::all_of(values, values + n, [](float value) { return std::isfinite(value); });
 }
 
 // One tensor, piece by piece. Rows are whole blocks of both types, so that the values are one row
@@ -76,7 +70,7 @@ class TensorConverter {
       std::memcpy(dst, src, row_bytes(type_, static_cast<size_t>(n)));
       return compare(values, values, n);
     }
-    if (!all_finite(values, n)) return {.fault = Fault::not_finite};
+    if (!all_finite(values, n)) return {.fault = WeightFault::not_finite};
     quantize_row(type_, values, dst, n);
     dequantize_row(type_, dst, stored, n);
     return compare(values, stored, n);
@@ -89,22 +83,10 @@ class TensorConverter {
   std::vector<ChunkSums> sums_;
 };
 
-tl::unexpected<Error> fault_error(const WeightSource& source, const TensorView& tensor, DType type,
-                                  Fault fault) {
-  const std::string subject = fmt::format("{}: tensor {}", source.name, quote(tensor.name));
-  if (fault == Fault::not_finite)
-    return fail(
-        ErrorCode::numeric_error,
-        fmt::format("{} holds NaN or infinity; the file is of no use, take another", subject));
-  return fail(ErrorCode::numeric_error,
-              fmt::format("{} holds values too large for {}; choose --type bf16 or f32", subject,
-                          name(type)));
-}
-
 Result<void> add_sums(const std::vector<ChunkSums>& sums, QuantizedType& figures,
-                      const std::function<tl::unexpected<Error>(Fault)>& refuse) {
+                      const std::function<tl::unexpected<Error>(WeightFault)>& refuse) {
   for (const ChunkSums& chunk : sums) {
-    if (chunk.fault != Fault::none) return refuse(chunk.fault);
+    if (chunk.fault != WeightFault::none) return refuse(chunk.fault);
     figures.squares += chunk.squares;
     figures.lost_squares += chunk.lost_squares;
   }
@@ -114,7 +96,10 @@ Result<void> add_sums(const std::vector<ChunkSums>& sums, QuantizedType& figures
 Result<void> write_tensor(const WeightSource& source, const TensorView& tensor, DType type,
                           const std::stop_token& stop, ThreadPool& pool, GgufFileWriter& writer,
                           QuantizedType& figures) {
-  const auto refuse = [&](Fault fault) { return fault_error(source, tensor, type, fault); };
+  const auto refuse = [&](WeightFault fault) { 
+    return weight_fault_error(source.name, tensor.name, type, fault,
+                              "choose --type bf16 or f32");
+  };
   TensorConverter converter(tensor, type);
   for (int64_t first = 0; first < converter.count(); first += kPiece) {
     if (stop.stop_requested()) return fail(ErrorCode::cancelled, "stopped; nothing was written");

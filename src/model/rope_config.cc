@@ -24,7 +24,8 @@ Result<std::vector<float>> read_divisors(const ModelSource& file, std::string_vi
                 fmt::format("{}: {} must be {} f32 values", file.file(), name, pairs));
   std::vector<float> divisors(static_cast<size_t>(pairs));
   std::vector<std::byte> room;
-  dequantize_row(DType::f32, file.read(*tensor, room).data.data(), divisors.data(), tensor->cols());
+  OCTAVO_TRY(const TensorView stored, file.read(*tensor, room));
+  dequantize_row(DType::f32, stored.data.data(), divisors.data(), tensor->cols());
   for (float divisor : divisors)
     if (!std::isfinite(divisor) || divisor <= 0)
       return fail(ErrorCode::corrupt_file,

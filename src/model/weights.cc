@@ -52,7 +52,8 @@ class WeightLoader {
   Result<std::vector<float>> vector(const std::string& name, int64_t size) {
     OCTAVO_TRY(const TensorView* tensor, find(name, 1, size, 1, 1));
     std::vector<float> values(static_cast<size_t>(size));
-    dequantize_row(tensor->type, file_.read(*tensor, room_).data.data(), values.data(), size);
+    OCTAVO_TRY(const TensorView stored, file_.read(*tensor, room_));
+    dequantize_row(tensor->type, stored.data.data(), values.data(), size);
     done(*tensor);
     return values;
   }
@@ -112,7 +113,7 @@ class WeightLoader {
     OCTAVO_TRY(kernels::PackedMatrix packed,
                kernels::PackedMatrix::in(tensor.type, tensor.rows(), tensor.cols(),
                                          {start, static_cast<size_t>(bytes)}));
-    const TensorView stored = file_.read(tensor, room_);
+    OCTAVO_TRY(const TensorView stored, file_.read(tensor, room_));
     pool_.parallel_for(packed.view().panels(), [&](int64_t begin, int64_t end) {
       for (int64_t panel = begin; panel < end; ++panel) packed.pack_panel(panel, stored);
     });
