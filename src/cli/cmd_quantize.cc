@@ -14,6 +14,7 @@
 #include "cli/table.h"
 #include "formats/quantize_file.h"
 #include "formats/quote.h"
+#include "formats/weight_source.h"
 
 namespace octavo::cli {
 namespace {
@@ -30,14 +31,14 @@ Result<DType> read_type(const OptionValues& options) {
 }
 
 // Writing replaces what is read, while it is read.
-Result<void> refuse_same_file(const std::string& in, const std::string& out) {
-  struct stat a {
-  }, b{};
-  const bool same = ::stat(in.c_str(), &a) == 0 && ::stat(out.c_str(), &b) == 0 &&
-                    a.st_dev == b.st_dev && a.st_ino == b.st_ino;
-  if (!same) return {};
-  return fail(ErrorCode::invalid_argument,
-              fmt::format("{} is the file that is read; name another one", quote(out)));
+Result<void> refuse_same_file(const ModelSource& in, const std::string& out) {
+  struct stat facts {};
+  if (::stat(out.c_str(), &facts) != 0) return {};
+  for (const ModelFilePart& part : in.parts())
+    if (part.identity.device == facts.st_dev && part.identity.inode == facts.st_ino)
+      return fail(ErrorCode::invalid_argument,
+                  fmt::format("{} is a file that is read; name another one", quote(out)));
+  return {};
 }
 
 int num_threads(const OptionValues& options) {
@@ -63,6 +64,7 @@ std::string blocks_note(const TensorView& tensor, const TensorPlan& plan) {
 
 // What the user would not expect of the result.
 void say_notes(const WeightSource& source, const QuantizeRules& rules, Terminal& terminal) {
+  for (const std::string& note : source.notes) terminal.say("octavo: note: " + note);
   int num_again = 0, num_other = 0;
   const TensorView* first_other = nullptr;
   for (const TensorView& tensor : source.tensors) {
@@ -140,9 +142,9 @@ Result<void> run_quantize(const Invocation& invocation, Terminal& terminal) {
   const std::string& out = invocation.positionals[1];
   OCTAVO_TRY(const DType type, read_type(options));
   OCTAVO_TRY(const std::string in, find_model(invocation.positionals[0], terminal));
-  OCTAVO_CHECK_OK(refuse_same_file(in, out));
-  OCTAVO_TRY(const GgufFile file, GgufFile::open(in));
-  OCTAVO_TRY(const WeightSource source, weight_source(file));
+  OCTAVO_TRY(const OpenWeightSource opened, open_weight_source(in));
+  OCTAVO_CHECK_OK(refuse_same_file(*opened.model, out));
+  const WeightSource& source = opened.weights;
   const QuantizeRules rules =
       make_rules(type, options.flag("pure"), source.tensors, source.num_experts);
   OCTAVO_CHECK_OK(GgufFileWriter::check_place(out, options.flag("overwrite")));
@@ -157,8 +159,9 @@ Result<void> run_quantize(const Invocation& invocation, Terminal& terminal) {
   if (measures) {
     OCTAVO_TRY(perplexities->after, perplexity_of(out, options, terminal));
   }
-  terminal.write(options.flag("json") ? dump_line(to_json(report, file.size(), perplexities), 2)
-                                      : to_text(report, file.size(), perplexities));
+  const uint64_t bytes_before = opened.model->size();
+  terminal.write(options.flag("json") ? dump_line(to_json(report, bytes_before, perplexities), 2)
+                                      : to_text(report, bytes_before, perplexities));
   return {};
 }
 

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 
@@ -19,6 +20,7 @@ namespace {
 
 constexpr uint32_t kMagic = 0x46554747;  // "GGUF"
 constexpr uint32_t kVersion = 3;
+constexpr std::string_view kPartSuffix = ".part";
 
 template <class T>
 void put(std::string& out, T value) {
@@ -33,6 +35,19 @@ void put_text(std::string& out, std::string_view text) {
 }
 
 void put_type(std::string& out, GgufType type) { put(out, static_cast<uint32_t>(type)); }
+
+std::string typed(GgufType type) {
+  std::string out;
+  put_type(out, type);
+  return out;
+}
+
+std::string typed_array(GgufType element, size_t count) {
+  std::string out = typed(GgufType::array);
+  put_type(out, element);
+  put<uint64_t>(out, count);
+  return out;
+}
 
 std::string_view as_text(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
@@ -74,9 +89,48 @@ std::string folder_of(const std::string& path) {
   return folder.empty() ? "." : folder;
 }
 
+std::string part_prefix_of(const std::string& path) {
+  return fmt::format(".{}.", std::filesystem::path(path).filename().string());
+}
+
 std::string part_path_of(const std::string& path) {
-  const std::string name = std::filesystem::path(path).filename().string();
-  return fmt::format("{}/.{}.{}.part", folder_of(path), name, ::getpid());
+  return fmt::format("{}/{}{}{}", folder_of(path), part_prefix_of(path), ::getpid(), kPartSuffix);
+}
+
+bool is_part_of(const std::string& path, std::string_view name) {
+  const std::string prefix = part_prefix_of(path);
+  if (!name.starts_with(prefix) || !name.ends_with(kPartSuffix)) return false;
+  name.remove_prefix(prefix.size());
+  if (name.size() <= kPartSuffix.size()) return false;
+  name.remove_suffix(kPartSuffix.size());
+  return std::all_of(name.begin(), name.end(), [](char c) { return c >= '0' && c <= '9'; });
+}
+
+// Whoever writes a part has it locked, and a kill gives the lock back.
+bool lock(int descriptor) { return ::flock(descriptor, LOCK_EX | LOCK_NB) == 0; }
+
+// What a run that was killed left of the same file.
+void remove_stale_parts(const std::string& path) {
+  std::error_code error;
+  for (std::filesystem::directory_iterator it(folder_of(path), error), end; !error && it != end;
+       it.increment(error)) {
+    if (!is_part_of(path, it->path().filename().string())) continue;
+    const FileDescriptor file(
+        ::open(it->path().c_str(), O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+    if (file && lock(file.get())) ::unlink(it->path().c_str());
+  }
+}
+
+// A new file, locked. Another run may have taken it for a stale one before it was.
+FileDescriptor open_part(const std::string& path) {
+  for (int attempt = 0; attempt < 10; ++attempt) {
+    FileDescriptor file(
+        ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666));
+    struct stat facts {};
+    if (!file || !lock(file.get()) || (::fstat(file.get(), &facts) == 0 && facts.st_nlink > 0))
+      return file;
+  }
+  return {};
 }
 
 tl::unexpected<Error> exists_error(const std::string& path) {
@@ -105,29 +159,46 @@ Result<void> check_room(const std::string& path, uint64_t needed) {
 // --- GgufPairs --------------------------------------------------------------------------------
 
 void GgufPairs::copy(const GgufEntry& entry) {
-  std::string stored;
-  put_type(stored, entry.type);
-  if (entry.type == GgufType::array) {
-    put_type(stored, entry.element);
-    put(stored, entry.count);
-  }
+  std::string stored =
+      entry.type == GgufType::array ? typed_array(entry.element, entry.count) : typed(entry.type);
   stored.append(as_text(entry.value));
   pairs_.push_back({std::string(entry.key), std::move(stored)});
 }
 
 void GgufPairs::set_u32(std::string_view key, uint32_t value) {
-  remove(key);
-  std::string stored;
-  put_type(stored, GgufType::u32);
+  std::string stored = typed(GgufType::u32);
   put(stored, value);
-  pairs_.push_back({std::string(key), std::move(stored)});
+  set(key, std::move(stored));
 }
 
 void GgufPairs::set_string(std::string_view key, std::string_view value) {
-  remove(key);
-  std::string stored;
-  put_type(stored, GgufType::string);
+  std::string stored = typed(GgufType::string);
   put_text(stored, value);
+  set(key, std::move(stored));
+}
+
+void GgufPairs::set_bool(std::string_view key, bool value) {
+  std::string stored = typed(GgufType::boolean);
+  put(stored, static_cast<uint8_t>(value));
+  set(key, std::move(stored));
+}
+
+void GgufPairs::set_i32s(std::string_view key, std::span<const int32_t> values) {
+  set(key, typed_array(GgufType::i32, values.size()).append(as_text(std::as_bytes(values))));
+}
+
+void GgufPairs::set_f32s(std::string_view key, std::span<const float> values) {
+  set(key, typed_array(GgufType::f32, values.size()).append(as_text(std::as_bytes(values))));
+}
+
+void GgufPairs::set_strings(std::string_view key, const StringTable& values) {
+  std::string stored = typed_array(GgufType::string, values.size());
+  for (size_t i = 0; i < values.size(); ++i) put_text(stored, values[i]);
+  set(key, std::move(stored));
+}
+
+void GgufPairs::set(std::string_view key, std::string stored) {
+  remove(key);
   pairs_.push_back({std::string(key), std::move(stored)});
 }
 
@@ -164,10 +235,10 @@ Result<GgufFileWriter> GgufFileWriter::create(const std::string& path, bool over
   const std::string head = tables(pairs, tensors, alignment);
   uint64_t total = head.size();
   for (const GgufTensorRow& tensor : tensors) total += aligned(tensor.bytes(), alignment);
+  remove_stale_parts(path);
   OCTAVO_CHECK_OK(check_room(path, total));
   const std::string part_path = part_path_of(path);
-  FileDescriptor file(
-      ::open(part_path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0666));
+  FileDescriptor file = open_part(part_path);
   if (!file && errno == ENOENT)
     return fail(ErrorCode::not_found, fmt::format("{}: its folder is not there; make it or name "
                                                   "another",

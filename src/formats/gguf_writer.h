@@ -12,6 +12,7 @@
 
 #include "base/file_descriptor.h"
 #include "base/result.h"
+#include "core/string_table.h"
 #include "formats/gguf_metadata.h"
 #include "tensor/dtype.h"
 
@@ -25,6 +26,10 @@ class GgufPairs {
   // In place of the pair with this key, if there is one, and at the end.
   void set_u32(std::string_view key, uint32_t value);
   void set_string(std::string_view key, std::string_view value);
+  void set_bool(std::string_view key, bool value);
+  void set_i32s(std::string_view key, std::span<const int32_t> values);
+  void set_f32s(std::string_view key, std::span<const float> values);
+  void set_strings(std::string_view key, const StringTable& values);
 
   void remove(std::string_view key);
 
@@ -36,6 +41,7 @@ class GgufPairs {
     std::string key;
     std::string stored;  // type and value
   };
+  void set(std::string_view key, std::string stored);
   std::vector<Pair> pairs_;
 };
 
@@ -51,7 +57,7 @@ struct GgufTensorRow {
 };
 
 // Until finish() the file has another name, ".NAME.PID.part" in the same folder, and is deleted if
-// there is no finish(). Move-only.
+// there is no finish(). What a killed process left of it the next one deletes. Move-only.
 class GgufFileWriter {
  public:
   // What create() refuses of `path`, known before any work. Errors: invalid_argument.

@@ -32,12 +32,12 @@ constexpr std::string_view kKnownFields[] = {
     "embedding_multiplier", "attention_multiplier", "residual_multiplier", "logits_scaling",
     // Without effect.
     "architectures", "transformers_version", "use_cache", "bos_token_id", "eos_token_id",
-    "pad_token_id", "initializer_range", "attention_dropout", "embd_pdrop", "resid_pdrop",
-    "output_attentions", "output_hidden_states", "output_router_logits", "router_aux_loss_coef",
-    "router_jitter_noise", "pretraining_tp", "_name_or_path", "auto_map", "cache_implementation",
-    "_attn_implementation", "is_llama_config", "transformers.js_config", "unsloth_version",
-    "unsloth_fixed", "max_sequence_length", "model_max_length", "id2label", "label2id",
-    "return_dict", "torchscript", "tokenizer_class"};
+    "pad_token_id", "unk_token_id", "initializer_range", "attention_dropout", "embd_pdrop",
+    "resid_pdrop", "output_attentions", "output_hidden_states", "output_router_logits",
+    "router_aux_loss_coef", "router_jitter_noise", "pretraining_tp", "_name_or_path", "auto_map",
+    "cache_implementation", "_attn_implementation", "_model_name_or_path", "is_llama_config",
+    "transformers.js_config", "unsloth_version", "unsloth_fixed", "max_sequence_length",
+    "model_max_length", "id2label", "label2id", "return_dict", "torchscript", "tokenizer_class"};
 
 // Fields that change what the model computes, and the only value of each that is supported.
 struct Fixed {

@@ -93,6 +93,7 @@ Result<void> add_sums(const std::vector<ChunkSums>& sums, QuantizedType& figures
   return {};
 }
 
+// `tensor` with its bytes.
 Result<void> write_tensor(const WeightSource& source, const TensorView& tensor, DType type,
                           const std::stop_token& stop, ThreadPool& pool, GgufFileWriter& writer,
                           QuantizedType& figures) {
@@ -130,20 +131,6 @@ double QuantizedType::relative_error() const {
   return squares > 0 ? std::sqrt(lost_squares / squares) : 0;
 }
 
-Result<WeightSource> weight_source(const GgufFile& file) {
-  WeightSource source{.name = file.file(),
-                      .tensors = file.tensors(),
-                      .alignment = file.alignment(),
-                      .drop = [&file](const TensorView& tensor) { file.drop(tensor); }};
-  for (const GgufEntry& entry : file.metadata())
-    if (!entry.key.starts_with("split.")) source.metadata.copy(entry);
-  OCTAVO_TRY(const auto family, file.find_string("general.architecture"));
-  if (!family) return source;
-  OCTAVO_TRY(const auto experts, file.find_i32(fmt::format("{}.expert_count", *family)));
-  source.num_experts = experts.value_or(0);
-  return source;
-}
-
 Result<QuantizeReport> quantize_to_file(const WeightSource& source, const std::string& path,
                                         const QuantizeOptions& options, ThreadPool& pool) {
   GgufPairs metadata = source.metadata;
@@ -153,10 +140,12 @@ Result<QuantizeReport> quantize_to_file(const WeightSource& source, const std::s
   OCTAVO_TRY(GgufFileWriter writer,
              GgufFileWriter::create(path, options.overwrite, metadata, rows, source.alignment));
   QuantizeReport report{.types = {}, .file_bytes = writer.size()};
+  std::vector<std::byte> room;
   for (size_t i = 0; i < rows.size(); ++i) {
     const TensorView& tensor = source.tensors[i];
     if (options.on_progress) options.on_progress(i, rows.size());
-    OCTAVO_CHECK_OK(write_tensor(source, tensor, rows[i].type, options.stop, pool, writer,
+    const TensorView stored = source.read ? source.read(tensor, room) : tensor;
+    OCTAVO_CHECK_OK(write_tensor(source, stored, rows[i].type, options.stop, pool, writer,
                                  report.types[rows[i].type]));
     if (source.drop) source.drop(tensor);
   }

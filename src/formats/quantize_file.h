@@ -4,31 +4,17 @@
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <span>
 #include <stop_token>
 #include <string>
 #include <vector>
 
 #include "base/result.h"
 #include "base/thread_pool.h"
-#include "formats/gguf.h"
 #include "formats/gguf_writer.h"
 #include "formats/quantize_plan.h"
+#include "formats/weight_source.h"
 
 namespace octavo {
-
-// A model, whatever file it lies in. Views point into that file.
-struct WeightSource {
-  std::string name = {};  // for messages
-  GgufPairs metadata = {};
-  std::span<const TensorView> tensors = {};  // names are canonical
-  int num_experts = 0;
-  uint64_t alignment = 32;                           // that of `metadata`
-  std::function<void(const TensorView&)> drop = {};  // a tensor that is not needed again
-};
-
-// `file` must outlive the source.
-Result<WeightSource> weight_source(const GgufFile& file);
 
 // What became of the tensors of one type.
 struct QuantizedType {

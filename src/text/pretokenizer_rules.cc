@@ -77,7 +77,7 @@ constexpr std::string_view kBloom =
     R"( ?[^(\s|.,!?\x{2026}\x{3002}\x{FF0C}\x{3001}\x{0964}\x{06D4}\x{060C})]+)";
 
 constexpr PreTokenizerRule kRules[] = {
-    {.names = "gpt2 gpt-2 phi-2 gigachat a.x-4.0 mellum exaone4 jais trillion granite-docling",
+    {.names = "gpt-2 gpt2 phi-2 gigachat a.x-4.0 mellum exaone4 jais trillion granite-docling",
      .patterns = {kGpt2}},
     {.names = "mpt olmo", .patterns = {kGpt2}, .nfc = true},
     {.names = "smollm starcoder refact codeshell exaone minerva-7b mellum2",
@@ -126,6 +126,17 @@ const PreTokenizerRule* find_pretokenizer_rule(std::string_view name) {
     if (any_name(rule.names, [&](std::string_view known) { return known == name; })) return &rule;
   }
   return nullptr;
+}
+
+std::optional<std::string_view> pretokenizer_name(const PreTokenizerSpec& spec) {
+  for (const PreTokenizerRule& rule : kRules) {
+    const auto end = std::find(rule.patterns.begin(), rule.patterns.end(), std::string_view());
+    const bool same =
+        std::equal(rule.patterns.begin(), end, spec.patterns.begin(), spec.patterns.end());
+    if (same && rule.whole_words == spec.whole_words && rule.nfc == spec.nfc)
+      return rule.names.substr(0, rule.names.find(' '));
+  }
+  return std::nullopt;
 }
 
 std::string pretokenizer_names() {

@@ -3,8 +3,11 @@
 #pragma once
 
 #include <array>
+#include <optional>
 #include <string>
 #include <string_view>
+
+#include "core/tokenizer_spec.h"
 
 namespace octavo {
 
@@ -24,6 +27,9 @@ struct PreTokenizerRule {
 
 // Null if the name is unknown.
 const PreTokenizerRule* find_pretokenizer_rule(std::string_view name);
+
+// The first name of the rule that cuts in this way; nothing if none does.
+std::optional<std::string_view> pretokenizer_name(const PreTokenizerSpec& spec);
 
 // All names, in alphabetical order, separated by ", ": for messages.
 std::string pretokenizer_names();

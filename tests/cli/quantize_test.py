@@ -94,7 +94,7 @@ class Quantize(unittest.TestCase):
         link = self.tmp / "link.gguf"
         link.symlink_to(self.out)
         for other in [self.out, link]:
-            self.refused(2, ["is the file that is read"], "quantize", self.out, other, "--type", "q8_0", "--overwrite")
+            self.refused(2, ["is a file that is read"], "quantize", self.out, other, "--type", "q8_0", "--overwrite")
         self.assertEqual(F32.read_bytes(), self.out.read_bytes())
         self.refused(2, ["regular file"], "quantize", F32, self.tmp, "--type", "q8_0", "--overwrite")
         run = self.octavo("quantize", F32, self.tmp / "none/out.gguf", "--type", "q8_0")

@@ -1,0 +1,121 @@
+#include "formats/weight_source.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <filesystem>
+#include <map>
+
+#include "formats/gguf_tokenizer_pairs.h"
+#include "formats/quote.h"
+
+namespace octavo {
+namespace {
+
+constexpr std::string_view kEmbedding = "token_embd.weight";
+
+Result<int> num_experts(const ModelSource& model) {
+  OCTAVO_TRY(const auto family, model.find_string("general.architecture"));
+  if (!family) return 0;
+  OCTAVO_TRY(const auto experts, model.find_i32(fmt::format("{}.expert_count", *family)));
+  return experts.value_or(0);
+}
+
+// 3 and "attn_q.weight" of "blk.3.attn_q.weight"; nothing outside of layers.
+struct LayerPart {
+  int64_t layer;
+  std::string_view part;
+};
+
+std::optional<LayerPart> layer_part(std::string_view name) {
+  constexpr std::string_view kPrefix = "blk.";
+  if (!name.starts_with(kPrefix)) return std::nullopt;
+  int64_t layer = 0;
+  const char* end = name.data() + name.size();
+  const auto [after, error] = std::from_chars(name.data() + kPrefix.size(), end, layer);
+  if (error != std::errc{} || after == end) return std::nullopt;
+  return LayerPart{layer, {after + 1, static_cast<size_t>(end - after - 1)}};
+}
+
+tl::unexpected<Error> tensor_error(const HfModel& folder, std::string_view name,
+                                   std::string_view what) {
+  return fail(ErrorCode::corrupt_file,
+              fmt::format("{}: tensor {} {}", folder.file(), quote(folder.spelling(name)), what));
+}
+
+Result<void> check_layer(const HfModel& folder, int64_t layer,
+                         const std::map<std::string_view, const TensorView*>& parts) {
+  for (const auto& [part, first] : parts) {
+    const std::string name = fmt::format("blk.{}.{}", layer, part);
+    const TensorView* tensor = folder.find_tensor(name);
+    if (!tensor) return tensor_error(folder, name, "is missing");
+    if (tensor->shape != first->shape)
+      return tensor_error(
+          folder, name,
+          fmt::format("has another shape than {} has", quote(folder.spelling(first->name))));
+  }
+  return {};
+}
+
+// What is not there now would be missed only when the new file is loaded.
+Result<void> check_complete(const HfModel& folder) {
+  for (const std::string_view name : {kEmbedding, std::string_view("output_norm.weight")})
+    if (!folder.find_tensor(name)) return tensor_error(folder, name, "is missing");
+  OCTAVO_TRY(const std::string_view family, folder.get_string("general.architecture"));
+  OCTAVO_TRY(const uint32_t layers, folder.get_u32(fmt::format("{}.block_count", family)));
+  std::map<std::string_view, const TensorView*> parts;  // of any layer
+  for (const TensorView& tensor : folder.tensors()) {
+    const auto part = layer_part(tensor.name);
+    if (part && part->layer >= layers)
+      return tensor_error(folder, tensor.name,
+                          fmt::format("is of a layer beyond the {} of config.json", layers));
+    if (part) parts.emplace(part->part, &tensor);
+  }
+  for (uint32_t layer = 0; layer < layers; ++layer)
+    OCTAVO_CHECK_OK(check_layer(folder, layer, parts));
+  return {};
+}
+
+}  // namespace
+
+Result<WeightSource> weight_source(const GgufFile& file) {
+  WeightSource source{.name = file.file(),
+                      .tensors = file.tensors(),
+                      .alignment = file.alignment(),
+                      .drop = [&file](const TensorView& tensor) { file.drop(tensor); }};
+  for (const GgufEntry& entry : file.metadata())
+    if (!entry.key.starts_with("split.")) source.metadata.copy(entry);
+  OCTAVO_TRY(source.num_experts, num_experts(file));
+  return source;
+}
+
+Result<WeightSource> weight_source(const HfModel& folder) {
+  OCTAVO_CHECK_OK(check_complete(folder));
+  WeightSource source{
+      .name = folder.file(),
+      .tensors = folder.tensors(),
+      .read = [&folder](const TensorView& tensor,
+                        std::vector<std::byte>& room) { return folder.read(tensor, room); },
+      .drop = [&folder](const TensorView& tensor) { folder.drop(tensor); }};
+  for (const GgufEntry& entry : folder.metadata()) source.metadata.copy(entry);
+  OCTAVO_TRY(source.num_experts, num_experts(folder));
+  OCTAVO_TRY(const TokenizerSpec tokenizer, folder.tokenizer());
+  const auto rows = static_cast<size_t>(folder.find_tensor(kEmbedding)->rows());
+  OCTAVO_TRY(source.notes, add_tokenizer_pairs(tokenizer, rows, folder.file(), source.metadata));
+  return source;
+}
+
+Result<OpenWeightSource> open_weight_source(const std::string& path) {
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error)) {
+    OCTAVO_TRY(std::unique_ptr<HfModel> folder, HfModel::open(path));
+    OCTAVO_TRY(WeightSource weights, weight_source(*folder));
+    return OpenWeightSource{std::move(folder), std::move(weights)};
+  }
+  OCTAVO_TRY(GgufFile opened, GgufFile::open(path));
+  auto file = std::make_unique<GgufFile>(std::move(opened));
+  OCTAVO_TRY(WeightSource weights, weight_source(*file));
+  return OpenWeightSource{std::move(file), std::move(weights)};
+}
+
+}  // namespace octavo
