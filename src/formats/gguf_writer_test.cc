@@ -1,6 +1,8 @@
 #include "formats/gguf_writer.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <optional>
@@ -94,6 +96,27 @@ TEST(GgufFileWriter, CopiesPairsOfEveryKind) {
   }
 }
 
+TEST(GgufFileWriter, PairsOfEveryKindAreSet) {
+  GgufPairs pairs;
+  pairs.set_bool("b", true);
+  pairs.set_i32s("is", std::vector<int32_t>{1, -2});
+  pairs.set_f32s("fs", std::vector<float>{0.5f});
+  StringTable texts;
+  for (const char* text : {"a", "", "ccc"}) texts.push_back(text);
+  pairs.set_strings("ss", texts);
+  const TempFolder folder;
+  ASSERT_TRUE(write_two(folder.file("m.gguf"), pairs));
+  const auto file = GgufFile::open(folder.file("m.gguf"));
+  ASSERT_TRUE(file) << file.error().message;
+  EXPECT_EQ(file->get_bool("b").value(), true);
+  EXPECT_EQ(file->get_i32s("is").value(), (std::vector<int32_t>{1, -2}));
+  EXPECT_EQ(file->get_f32s("fs").value(), std::vector<float>{0.5f});
+  const StringTable read = file->get_strings("ss").value();
+  ASSERT_EQ(read.size(), 3u);
+  EXPECT_EQ(read[1], "");
+  EXPECT_EQ(read[2], "ccc");
+}
+
 TEST(GgufFileWriter, APairThatIsSetTwiceIsThereOnce) {
   GgufPairs pairs;
   pairs.set_u32("general.file_type", 1);
@@ -140,6 +163,27 @@ TEST(GgufFileWriter, AFileThatCameMeanwhileIsKept) {
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, ErrorCode::invalid_argument);
   EXPECT_EQ(testing::read_file(folder.file("m.gguf")), "another's");
+}
+
+TEST(GgufFileWriter, WhatAKilledRunLeftIsRemoved) {
+  const TempFolder folder;
+  folder.write(".m.gguf.4194303.part", "left");
+  folder.write(".m.gguf.part", "another's");
+  folder.write(".n.gguf.7.part", "another's");
+  folder.write(".m.gguf.x7.part", "another's");
+  ASSERT_TRUE(write_two(folder.file("m.gguf"), {}));
+  EXPECT_FALSE(std::filesystem::exists(folder.file(".m.gguf.4194303.part")));
+  EXPECT_EQ(num_files(folder), 4u);
+}
+
+TEST(GgufFileWriter, WhatARunIsWritingIsKept) {
+  const TempFolder folder;
+  auto first = GgufFileWriter::create(folder.file("m.gguf"), false, {}, {});
+  ASSERT_TRUE(first);
+  const std::string part = fmt::format(".m.gguf.{}.part", ::getpid());
+  std::filesystem::rename(folder.file(part), folder.file(".m.gguf.4194303.part"));
+  ASSERT_TRUE(write_two(folder.file("m.gguf"), {}));
+  EXPECT_TRUE(std::filesystem::exists(folder.file(".m.gguf.4194303.part")));
 }
 
 TEST(GgufFileWriter, RefusesPlacesThatCannotBe) {

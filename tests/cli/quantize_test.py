@@ -2,8 +2,10 @@
 """octavo quantize from outside: what it writes, refuses and leaves behind."""
 
 import json
+import math
 import os
 import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -81,6 +83,65 @@ class Quantize(unittest.TestCase):
         self.assertTrue(0.001 < result["types"]["q8_0"]["relative_rms_error"] < 0.01, result)
         self.assertAlmostEqual(1, result["perplexity"]["after"] / result["perplexity"]["before"], delta=0.02)
 
+    def test_a_folder_generates_what_its_file_does(self):
+        self.ok("quantize", TINY, self.out, "--type", "q8_0", "--pure")
+        self.assertEqual(self.tokens(TINY / "llama-tied-Q8_0.gguf"), self.tokens(self.out))
+        self.ok("quantize", TINY, self.out, "--type", "f32", "--overwrite")
+        self.assertEqual(self.tokens(TINY), self.tokens(self.out))
+
+    def test_a_folder_has_figures_too(self):
+        windows = self.tmp / "windows.json"
+        windows.write_text(json.dumps({"windows": [list(range(5, 60)), list(range(100, 160))]}))
+        run = self.ok("quantize", TINY, self.out, "--type", "q8_0", "--json", "--perplexity", windows)
+        result = json.loads(run.stdout)
+        self.assertEqual((TINY / "model.safetensors").stat().st_size, result["file_bytes_before"])
+        self.assertTrue(0.001 < result["types"]["q8_0"]["relative_rms_error"] < 0.01, result)
+        self.assertAlmostEqual(1, result["perplexity"]["after"] / result["perplexity"]["before"], delta=0.02)
+
+    def test_a_file_of_the_folder_is_not_written(self):
+        folder = self.tmp / "folder"
+        shutil.copytree(TINY, folder)
+        weights = folder / "model.safetensors"
+        before = weights.read_bytes()
+        self.refused(2, ["is a file that is read"], "quantize", folder, weights, "--type", "q8_0", "--overwrite")
+        self.assertEqual(before, weights.read_bytes())
+
+    def test_a_large_folder_needs_the_memory_of_one_tensor(self):
+        if b"san_init" in Path(BINARY).read_bytes():
+            self.skipTest("sanitizers keep shadow memory of their own")
+        folder = large_folder(self.tmp / "large")
+        self.assertGreater((folder / "model.safetensors").stat().st_size, 3 * LARGE_LIMIT)
+
+        def little_memory():
+            resource.setrlimit(resource.RLIMIT_DATA, (LARGE_LIMIT, LARGE_LIMIT))
+
+        run = self.octavo("quantize", folder, self.out, "--type", "q4_0", "--threads", 1, preexec_fn=little_memory)
+        self.assertEqual(0, run.returncode, run.stderr)
+
+    def test_what_a_kill_leaves_goes_with_the_next_run(self):
+        big = self.tmp / "big.gguf"
+        content = big_model()
+        with open(big, "wb") as file:
+            file.write(content)
+            file.truncate(len(content) + BIG_COLS * BIG_ROWS * 4)
+        run = subprocess.Popen([BINARY, "quantize", big, self.out, "--type", "q4_k", "--threads", "1"],
+                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            end = time.monotonic() + LIMIT_S
+            while not (left := [name for name in self.left() if name.endswith(".part")]):
+                self.assertIsNone(run.poll())
+                self.assertLess(time.monotonic(), end)
+                time.sleep(0.005)
+            # One that is at work keeps its own.
+            self.ok("quantize", F32, self.out, "--type", "q8_0")
+            self.assertIn(left[0], self.left())
+        finally:
+            run.kill()
+            run.wait(LIMIT_S)
+        self.assertIn(left[0], self.left())
+        self.ok("quantize", F32, self.out, "--type", "q8_0", "--overwrite")
+        self.assertEqual(["big.gguf", "out.gguf"], self.left())
+
     def test_notes(self):
         run = self.ok("quantize", F32, self.out, "--type", "q4_k")
         self.assertRegex(run.stderr, r"note: '[a-z0-9_.]+' is q[58]_0: its rows of [0-9]+ are no whole number of q[46]_k's")
@@ -137,6 +198,37 @@ class Quantize(unittest.TestCase):
 
 
 BIG_COLS, BIG_ROWS = 4096, 1 << 17
+LARGE_LIMIT = 128 << 20
+
+
+def large_folder(folder):
+    """A model of many queries' matrices, whose rows must be brought into another order. Its zeros are not on disk."""
+    layers, hidden, query, rest = 14, 2048, 4096, 32
+    shapes = {"model.embed_tokens.weight": [512, hidden], "model.norm.weight": [hidden]}
+    for layer in range(layers):
+        prefix = f"model.layers.{layer}."
+        for name, rows, cols in [("q", query, hidden), ("k", 64, hidden), ("v", 64, hidden), ("o", hidden, query)]:
+            shapes[f"{prefix}self_attn.{name}_proj.weight"] = [rows, cols]
+        for name, rows, cols in [("gate", rest, hidden), ("up", rest, hidden), ("down", hidden, rest)]:
+            shapes[f"{prefix}mlp.{name}_proj.weight"] = [rows, cols]
+        for name in ["input", "post_attention"]:
+            shapes[f"{prefix}{name}_layernorm.weight"] = [hidden]
+    header, at = {}, 0
+    for name, shape in shapes.items():
+        end = at + 4 * math.prod(shape)
+        header[name] = {"dtype": "F32", "shape": shape, "data_offsets": [at, end]}
+        at = end
+    text = json.dumps(header).encode()
+    folder.mkdir()
+    with open(folder / "model.safetensors", "wb") as file:
+        file.write(len(text).to_bytes(8, "little") + text)
+        file.truncate(8 + len(text) + at)
+    config = {"model_type": "llama", "num_hidden_layers": layers, "hidden_size": hidden, "intermediate_size": rest,
+              "num_attention_heads": 64, "num_key_value_heads": 1, "head_dim": 64, "rms_norm_eps": 1e-5,
+              "max_position_embeddings": 512, "vocab_size": 512, "tie_word_embeddings": True}
+    (folder / "config.json").write_text(json.dumps(config))
+    (folder / "tokenizer.json").write_bytes((TINY / "tokenizer.json").read_bytes())
+    return folder
 
 
 def big_model():
