@@ -5,12 +5,13 @@
 namespace octavo::cli {
 namespace {
 
-constexpr Positional kModel = {"MODEL",
-                               "a GGUF file, a short name (smollm2-135m), or ORG/NAME or "
-                               "ORG/NAME:FILE.gguf on a hub, which is fetched if it is not here"};
+constexpr Positional kModel = {
+    "MODEL",
+    "a GGUF file, a Hugging Face folder, a short name (smollm2-135m), or ORG/NAME or "
+    "ORG/NAME:FILE.gguf on a hub, which is fetched if it is not here"};
 constexpr std::array kModelOnly = {kModel};
 constexpr std::array kPullPositionals = {
-    Positional{"MODEL", "ORG/NAME, or ORG/NAME:FILE.gguf where it has several files"}};
+    Positional{"MODEL", "ORG/NAME, or ORG/NAME:FILE.gguf where it has several GGUF files"}};
 constexpr std::array kEstimatePositionals = {
     Positional{"MODEL", "a GGUF file, a short name, or a Hugging Face config.json"}};
 constexpr std::array kPerplexityPositionals = {
@@ -168,18 +169,22 @@ constexpr std::array kCommands = {
         "that takes MODEL then finds it by the same name. A transfer that was cut goes on where it "
         "stopped, also in the next run, and what came is checked against the hub's SHA-256. A file "
         "that is there and whole is not fetched again.\n\n"
+        "Of a repository without GGUF files its folder is fetched: config.json, the tokenizer's "
+        "files and the weights in safetensors, one file or shards. A folder that cannot be used is "
+        "refused before its weights come, and one that is not whole yet is no model.\n\n"
         "HF_ENDPOINT is the hub (https://huggingface.co), HF_TOKEN a token for models that are not "
         "given to everybody; it goes to that host alone, never where it redirects to. "
         "SSL_CERT_FILE names the "
         "certificates to trust, instead of the system's."},
     CommandSpec{
         Command::quantize, "quantize", kQuantizePositionals,
-        "Writes a model in a smaller type, as a GGUF file.",
+        "Writes a model, of a GGUF file or a Hugging Face folder, in a smaller type as a GGUF "
+        "file.",
         "Matrices get the type, norms and routers of experts stay as they are. Where rows are no "
         "whole number of the type's blocks, one with smaller blocks is taken, and said. Unless "
         "--pure, output heads, and embeddings that serve as such, get q6_k (q8_0 of q8_0), and "
         "q4_k and q5_k are llama.cpp's mixtures Q4_K_M and Q5_K_M. Roundings are those of its "
-        "reference, bit for bit. One tensor's piece is in memory at a time. A table shows what "
+        "reference, bit for bit. One tensor is in memory at a time. A table shows what "
         "became of each type's tensors: the error is the root of the mean square of what rounding "
         "changed, over that of the values."},
     CommandSpec{Command::help_markdown, "help-markdown", {}, "Prints docs/flags.md.", "", true},

@@ -54,6 +54,30 @@ std::vector<std::string> files_below(const std::string& folder) {
   return files;
 }
 
+bool is_whole_folder(const fs::path& folder) {
+  std::error_code error;
+  return fs::is_regular_file(folder / kFolderMark, error);
+}
+
+std::vector<std::string> subfolders(const fs::path& folder) {
+  std::vector<std::string> names;
+  std::error_code error, ignored;
+  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error))
+    if (std::string name = it->path().filename().string();
+        is_part(name) && it->is_directory(ignored))
+      names.push_back(std::move(name));
+  return names;
+}
+
+// "org/name" of each folder that is whole.
+std::vector<std::string> cached_folders() {
+  std::vector<std::string> folders;
+  for (const std::string& org : subfolders(hub_folder()))
+    for (const std::string& name : subfolders(fs::path(hub_folder()) / org))
+      if (is_whole_folder(fs::path(hub_folder()) / org / name)) folders.push_back(org + "/" + name);
+  return folders;
+}
+
 }  // namespace
 
 bool looks_like_hub_name(std::string_view text) {
@@ -92,6 +116,15 @@ Result<HubName> parse_hub_name(std::string_view text) {
   return name;
 }
 
+bool is_folder_file(std::string_view path) {
+  constexpr std::string_view kTexts[] = {"config.json",         "generation_config.json",
+                                         "tokenizer.json",      "tokenizer_config.json",
+                                         "chat_template.jinja", "model.safetensors.index.json"};
+  return is_part(path) &&
+         (path.ends_with(".safetensors") ||
+          std::find(std::begin(kTexts), std::end(kTexts), path) != std::end(kTexts));
+}
+
 std::string hub_folder() { return models_folder() + "/hub"; }
 std::string cache_folder(const HubName& name) { return hub_folder() + "/" + name.repository(); }
 std::string cache_path(const HubName& name) { return cache_folder(name) + "/" + name.file; }
@@ -104,6 +137,8 @@ std::vector<std::string> cached_hub_models() {
     if (name != std::string::npos)
       models.push_back(path.substr(0, name) + ":" + path.substr(name + 1));
   }
+  for (std::string& folder : cached_folders()) models.push_back(std::move(folder));
+  std::sort(models.begin(), models.end());
   return models;
 }
 
@@ -114,6 +149,7 @@ Result<std::optional<std::string>> find_cached(const HubName& name) {
     return cache_path(name);
   }
   const std::vector<std::string> files = files_below(cache_folder(name));
+  if (files.empty() && is_whole_folder(cache_folder(name))) return cache_folder(name);
   if (files.empty()) return std::nullopt;
   if (files.size() > 1)
     return fail(

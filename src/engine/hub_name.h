@@ -35,11 +35,18 @@ std::string hub_folder();
 std::string cache_folder(const HubName& name);
 std::string cache_path(const HubName& name);
 
-// All that is kept, "org/name:file.gguf", sorted.
+// Of a model that is a folder: a file that is read of it, in no folder of its own (config.json,
+// tokenizer.json, model.safetensors and so on).
+bool is_folder_file(std::string_view path);
+
+// The file that gets its name last: a folder that has it is whole.
+constexpr std::string_view kFolderMark = "config.json";
+
+// All that is kept, "org/name:file.gguf", and "org/name" of a folder, sorted.
 std::vector<std::string> cached_hub_models();
 
-// The file of a model that is kept. Nothing: it is not. invalid_argument: no file was named and
-// there are several.
+// The file, or the folder, of a model that is kept. Nothing: it is not. invalid_argument: no file
+// was named and there are several.
 Result<std::optional<std::string>> find_cached(const HubName& name);
 
 }  // namespace octavo

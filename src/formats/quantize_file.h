@@ -1,4 +1,5 @@
-// Writes a model in another type: tensor by tensor, with the memory of a piece of one.
+// Writes a model in another type: tensor by tensor, with the memory of one where it must be made
+// first, else of a piece of one.
 #pragma once
 
 #include <cstdint>

@@ -61,18 +61,25 @@ std::string named(const std::vector<HubFile>& files) {
 
 }  // namespace
 
-Result<std::vector<HubFile>> parse_file_list(std::string_view text) {
+const HubFile* FileList::find_in_folder(std::string_view path) const {
+  const auto it = std::find_if(folder.begin(), folder.end(),
+                               [&](const HubFile& file) { return file.path == path; });
+  return it == folder.end() ? nullptr : &*it;
+}
+
+Result<void> add_file_list(std::string_view text, FileList& list) {
   const ShallowJson json = parse_shallow_json(text, kMaxDepth);
   if (json.too_deep || !json.root.is_array()) return not_a_list("it is no list of JSON");
-  std::vector<HubFile> files;
   for (const nlohmann::json& entry : json.root) {
     if (!entry.is_object()) return not_a_list("an entry is no object");
     HubFile file = file_of(entry);
-    if (text_at(entry, "type") == "file" && is_hub_file(file.path) && file.size > 0 &&
-        !file.digest.empty())
-      files.push_back(std::move(file));
+    if (text_at(entry, "type") != "file" || file.size == 0 || file.digest.empty()) continue;
+    if (is_hub_file(file.path))
+      list.gguf.push_back(std::move(file));
+    else if (is_folder_file(file.path))
+      list.folder.push_back(std::move(file));
   }
-  return files;
+  return {};
 }
 
 Result<HubFile> choose_file(const std::vector<HubFile>& files, std::string_view path,

@@ -10,9 +10,9 @@
 
 namespace octavo::hub {
 
-// A GGUF file by the checksum that the hub gives for it.
+// A file by the checksum that the hub gives for it.
 struct HubFile {
-  std::string path;  // is_hub_file()
+  std::string path;
   int64_t size = 0;  // bytes, at least 1
   // In lower-case hex digits. SHA-256 of large files; of small ones, kept by git itself, the SHA-1
   // that git gives them.
@@ -21,12 +21,20 @@ struct HubFile {
   bool has_sha256() const { return digest.size() == 64; }
 };
 
-// A page of the tree API: the GGUF files in it. What is no such file, or has a name that could not
-// be kept, is left out. io_error: it is no such list.
-Result<std::vector<HubFile>> parse_file_list(std::string_view json);
+// What of a repository a model may be made of.
+struct FileList {
+  std::vector<HubFile> gguf;    // is_hub_file()
+  std::vector<HubFile> folder;  // is_folder_file()
 
-// The file of this path; empty: the only one. Errors: not_found, invalid_argument (several), naming
-// what there is.
+  const HubFile* find_in_folder(std::string_view path) const;  // nullptr: not there
+};
+
+// Adds a page of the tree API. What is none of these files, or has a name that could not be kept,
+// is left out. io_error: it is no such list.
+Result<void> add_file_list(std::string_view json, FileList& list);
+
+// The GGUF file of this path; empty: the only one. Errors: not_found, invalid_argument (several),
+// naming what there is.
 Result<HubFile> choose_file(const std::vector<HubFile>& files, std::string_view path,
                             std::string_view repository);
 

@@ -117,6 +117,18 @@ bool is_whole(const std::string& path, const HubFile& file) {
          digest.hex() == file.digest;
 }
 
+int64_t partial_size(const std::string& path, const HubFile& file) {
+  std::error_code error;
+  const auto size = fs::file_size(partial_path_of(path, file), error);
+  return error ? 0 : std::min(static_cast<int64_t>(size), file.size);
+}
+
+Result<void> check_room(const std::string& folder, int64_t bytes) {
+  const int64_t free = free_bytes(folder);
+  if (bytes > free) return no_room(folder, bytes, free);
+  return {};
+}
+
 // --- PartialFile ----------------------------------------------------------------------------
 
 PartialFile::PartialFile(std::string path, HubFile file, FileDescriptor descriptor)
@@ -137,7 +149,7 @@ Result<PartialFile> PartialFile::open(const std::string& path, const HubFile& fi
   OCTAVO_TRY(FileDescriptor descriptor, open_locked(partial_path_of(path, file)));
   PartialFile partial(path, file, std::move(descriptor));
   OCTAVO_CHECK_OK(partial.read_existing());
-  OCTAVO_CHECK_OK(partial.check_room());
+  OCTAVO_CHECK_OK(check_room(folder, file.size - partial.size()));
   return partial;
 }
 
@@ -152,11 +164,11 @@ Result<void> PartialFile::read_existing() {
   return size > file_.size ? start_over() : Result<void>();
 }
 
-Result<void> PartialFile::check_room() const {
-  const std::string folder = fs::path(path_).parent_path().string();
-  const int64_t needed = file_.size - size_, free = free_bytes(folder);
-  if (needed > free) return no_room(folder, needed, free);
-  return {};
+Result<std::string> PartialFile::content() const {
+  std::string bytes;
+  if (!read_all(descriptor_.get(), [&](std::string_view more) { bytes += more; }))
+    return system_error(partial_path(), "read");
+  return bytes;
 }
 
 Result<void> PartialFile::append(std::string_view bytes) {

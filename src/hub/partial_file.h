@@ -34,6 +34,12 @@ class Digest {
 // Whether the file at `path` is this one, whole. False if it cannot be read.
 bool is_whole(const std::string& path, const HubFile& file);
 
+// How many bytes of it are there already, on their way.
+int64_t partial_size(const std::string& path, const HubFile& file);
+
+// resource_exhausted: the disk of this folder has not so much room.
+Result<void> check_room(const std::string& folder, int64_t bytes);
+
 class PartialFile {
  public:
   // Makes the folders above. Reads what is there already. Errors: io_error (the system refuses),
@@ -41,6 +47,7 @@ class PartialFile {
   static Result<PartialFile> open(const std::string& path, const HubFile& file);
 
   int64_t size() const { return size_; }
+  Result<std::string> content() const;  // what there is of it
   bool is_complete() const { return size_ == file_.size; }
 
   Result<void> append(std::string_view bytes);
@@ -51,7 +58,6 @@ class PartialFile {
  private:
   PartialFile(std::string path, HubFile file, FileDescriptor descriptor);
   Result<void> read_existing();
-  Result<void> check_room() const;
   std::string partial_path() const;
 
   std::string path_;

@@ -25,10 +25,12 @@ struct HubOptions {
 using Environment = std::function<std::optional<std::string>(const std::string& name)>;
 Result<HubOptions> hub_options(const Environment& environment);
 
-// The path of the file, fetched and checked; one that is there and whole is not fetched again. A
+// The path of the file, fetched and checked; one that is there and whole is not fetched again. Of a
+// repository without GGUF files that holds a folder of safetensors: the path of the folder. A
 // transfer that was cut goes on, also in the next run. Errors: not_found and invalid_argument
-// (naming the files there are), io_error (no network: names what is in the cache; no permission:
-// what to set), corrupt_file, resource_exhausted.
+// (naming the files there are), unsupported (a folder whose config.json says that it cannot be
+// run), io_error (no network: names what is in the cache; no permission: what to set),
+// corrupt_file, resource_exhausted.
 Result<std::string> pull(const HubName& name, const HubOptions& options);
 
 }  // namespace octavo::hub
