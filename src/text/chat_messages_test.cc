@@ -77,7 +77,7 @@ TEST(ChatMessages, AssistantContentMayBeMissing) {
     const auto normal = normalize_messages(Json::parse(message), chat);
     ASSERT_TRUE(normal);
     EXPECT_TRUE((*normal)[0].at("content").is_null());
-    EXPECT_TRUE((*normal)[0].contains("tool_calls"));
+    EXPECT_FALSE((*normal)[0].contains("tool_calls"));
   }
 }
 
@@ -108,6 +108,62 @@ TEST(ChatMessages, OtherShapesAreRefusedByPlace) {
     EXPECT_EQ(normal.error().code, ErrorCode::invalid_argument);
     EXPECT_NE(normal.error().message.find(part), std::string::npos) << normal.error().message;
   }
+}
+
+const std::string kCalls =
+    "{% for m in messages %}{% for c in m.tool_calls or [] %}{{ c.function.name }}("
+    "{{ c.function.arguments | tojson }}){% endfor %}{{ m.content or '' }}{% endfor %}";
+
+std::string one_call(const std::string& arguments) {
+  const Json call = {{"id", "call_1"},
+                     {"type", "function"},
+                     {"function", {{"name", "f"}, {"arguments", arguments}}}};
+  return Json::array({{{"role", "assistant"}, {"tool_calls", Json::array({call})}}}).dump();
+}
+
+TEST(ChatMessages, ArgumentsBecomeWhatTheTemplateWrites) {
+  EXPECT_EQ(conversation(kCalls, one_call(R"( {"b": 1, "a": "é"} )")).value(),
+            R"(f({"b": 1, "a": "é"}))");
+  EXPECT_EQ(conversation(kCalls, one_call("")).value(), "f({})");
+  EXPECT_EQ(conversation(kCalls, R"([{"role": "assistant", "content": "x", "tool_calls": [
+      {"function": {"name": "f", "arguments": {"a": 1}}}, {"function": {"name": "g"}}]}])")
+                .error()
+                .message,
+            "messages[0].tool_calls[1].function.arguments must be a string of JSON");
+  const std::string text =
+      "{% for m in messages %}{% for c in m.tool_calls or [] %}{{ 'a: ' + c.function.arguments }}"
+      "{% endfor %}{% endfor %}";
+  EXPECT_EQ(conversation(text, one_call(R"({"b":1})")).value(), R"(a: {"b":1})");
+  EXPECT_EQ(conversation(text, R"([{"role": "assistant", "tool_calls": [
+      {"function": {"name": "f", "arguments": {"b": 1}}}]}])")
+                .value(),
+            R"(a: {"b":1})");
+}
+
+TEST(ChatMessages, CallsThatCannotBeShownAreRefusedByPlace) {
+  const auto message = [](const std::string& source, const std::string& messages) {
+    const auto text = conversation(source, messages);
+    return text ? "rendered " + *text : text.error().message;
+  };
+  const std::string place = "messages[0].tool_calls";
+  EXPECT_EQ(message(kBoth, one_call("{}")),
+            place + ": the chat template has no place for calls of tools; leave them out");
+  for (const char* broken : {"1", "[]", "{", "{\"a\": 1} x", "{\"a\": 1e999}", "{'a': 1}"})
+    EXPECT_EQ(message(kCalls, one_call(broken)),
+              place + "[0].function.arguments is no JSON object of at most 48 levels")
+        << broken;
+  for (const size_t depth : {1000u, 1'000'000u})
+    EXPECT_NE(message(kCalls, one_call("{\"a\":" + std::string(depth, '['))).find("48 levels"),
+              std::string::npos);
+  EXPECT_NE(message(kCalls, one_call("{\"a\":[" + std::string(5 << 20, ' ') + "1]}"))
+                .find("over 4194304 bytes"),
+            std::string::npos);
+  EXPECT_EQ(message(kCalls, R"([{"role": "assistant", "tool_calls": {"a": 1}}])"),
+            place + " must be a list");
+  EXPECT_EQ(message(kCalls, R"([{"role": "assistant", "tool_calls": [1]}])"),
+            place + "[0].function must be an object");
+  EXPECT_EQ(message(kCalls, R"([{"role": "assistant", "tool_calls": [{"function": {}}]}])"),
+            place + "[0].function.name must be a string");
 }
 
 }  // namespace

@@ -110,9 +110,11 @@ Result<std::vector<TextSpan>> render_body(const jinja::Body& body, std::string_v
 constexpr std::string_view kProbe = "octavo-probe-text";
 constexpr uint64_t kProbeSteps = 500'000;  // published templates take below 1000 for one message
 
-std::string render_probe(const jinja::Body& body, Json content) {
+// What it writes; empty: it refuses.
+std::string render_probe(const jinja::Body& body, Json messages, Json tools = nullptr) {
   ChatTemplate::Input input;
-  input.messages = {{{"role", "user"}, {"content", std::move(content)}}};
+  input.messages = std::move(messages);
+  input.tools = std::move(tools);
   input.bos_token = input.eos_token = "<probe>";
   std::string text;
   if (const auto spans = render_body(body, "probe", input, kProbeSteps))
@@ -124,12 +126,42 @@ std::string render_probe(const jinja::Body& body, Json content) {
 // type.
 bool wants_parts(const jinja::Body& body) {
   constexpr std::string_view kType = "octavo-probe-extra";
-  if (render_probe(body, std::string(kProbe)).find(kProbe) != std::string::npos) return false;
-  const std::string parts = render_probe(
-      body,
-      Json::array(
-          {{{"type", "text"}, {"text", std::string(kProbe)}, {"extra", std::string(kType)}}}));
+  const auto with_content = [&](Json content) {
+    return render_probe(body, {{{"role", "user"}, {"content", std::move(content)}}});
+  };
+  if (with_content(kProbe).find(kProbe) != std::string::npos) return false;
+  const std::string parts =
+      with_content(Json::array({{{"type", "text"}, {"text", kProbe}, {"extra", kType}}}));
   return parts.find(kProbe) != std::string::npos && parts.find(kType) == std::string::npos;
+}
+
+bool writes_tools(const jinja::Body& body) {
+  const Json tools = {{{"type", "function"},
+                       {"function",
+                        {{"name", kProbe},
+                         {"description", "x"},
+                         {"parameters", {{"type", "object"}, {"properties", Json::object()}}}}}}};
+  for (const Json& content : {Json("x"), Json::array({{{"type", "text"}, {"text", "x"}}})})
+    if (render_probe(body, {{{"role", "user"}, {"content", content}}}, tools).find(kProbe) !=
+        std::string::npos)
+      return true;
+  return false;
+}
+
+// Renders one call both ways. An object that is printed as it stands has Python's quotes.
+bool wants_argument_text(const jinja::Body& body) {
+  const auto shows_json = [&](const Json& arguments) {
+    const Json call = {{"id", "abcdefghi"},
+                       {"type", "function"},
+                       {"function", {{"name", "x"}, {"arguments", arguments}}}};
+    const Json messages = {
+        {{"role", "user"}, {"content", "x"}},
+        {{"role", "assistant"}, {"content", nullptr}, {"tool_calls", Json::array({call})}},
+        {{"role", "tool"}, {"content", "x"}, {"tool_call_id", "abcdefghi"}}};
+    return render_probe(body, messages).find("\"octavo-probe-text\":") != std::string::npos;
+  };
+  const Json arguments = {{kProbe, 1}};
+  return !shows_json(arguments) && shows_json(arguments.dump());
 }
 
 }  // namespace
@@ -138,6 +170,7 @@ struct ChatTemplate::Program {
   std::string name;
   jinja::Body body;
   bool expects_parts;
+  bool shows_tools, shows_tool_calls, expects_argument_text;
 };
 
 ChatTemplate::ChatTemplate(std::unique_ptr<const Program> program) : program_(std::move(program)) {}
@@ -147,9 +180,19 @@ ChatTemplate::~ChatTemplate() = default;
 
 Result<ChatTemplate> ChatTemplate::parse(std::string_view source, std::string name) {
   OCTAVO_TRY(jinja::Body body, jinja::parse_template(source, name));
-  const bool expects_parts = wants_parts(body);
-  return ChatTemplate(
-      std::make_unique<const Program>(Program{std::move(name), std::move(body), expects_parts}));
+  // What is not named is not looked at, and need not be tried.
+  const auto names = [&](std::string_view word) {
+    return source.find(word) != std::string_view::npos;
+  };
+  const bool shows_calls = names("tool_calls");
+  Program program{.name = std::move(name),
+                  .body = {},
+                  .expects_parts = wants_parts(body),
+                  .shows_tools = names("tools") && writes_tools(body),
+                  .shows_tool_calls = shows_calls,
+                  .expects_argument_text = shows_calls && wants_argument_text(body)};
+  program.body = std::move(body);
+  return ChatTemplate(std::make_unique<const Program>(std::move(program)));
 }
 
 Result<std::vector<TextSpan>> ChatTemplate::render(const Input& input) const {
@@ -157,5 +200,8 @@ Result<std::vector<TextSpan>> ChatTemplate::render(const Input& input) const {
 }
 
 bool ChatTemplate::expects_content_parts() const { return program_->expects_parts; }
+bool ChatTemplate::shows_tools() const { return program_->shows_tools; }
+bool ChatTemplate::shows_tool_calls() const { return program_->shows_tool_calls; }
+bool ChatTemplate::expects_argument_text() const { return program_->expects_argument_text; }
 
 }  // namespace octavo

@@ -32,6 +32,12 @@ class ChatTemplate {
 
   // True if the template wants a message's content as a list of parts and cannot print a string.
   bool expects_content_parts() const;
+  // True if the template shows a definition of a tool that is given to it.
+  bool shows_tools() const;
+  // True if the template looks at a message's tool_calls; they would be lost otherwise.
+  bool shows_tool_calls() const;
+  // True if the template wants a call's arguments as JSON text and cannot write an object.
+  bool expects_argument_text() const;
 
   ChatTemplate(ChatTemplate&&) noexcept;
   ChatTemplate& operator=(ChatTemplate&&) noexcept;
@@ -45,9 +51,11 @@ class ChatTemplate {
 };
 
 // Messages as a client sends them, in the shape that the template expects: text parts joined
-// without anything between them, content as a string or as one text part. A missing content is null
-// and allowed for the assistant only. invalid_argument, naming the place, for anything but a
-// non-empty list of objects with a role, and for parts that are no text.
+// without anything between them, content as a string or as one text part; the arguments of calls,
+// which clients send as JSON text, as an object. A missing content is null and allowed for the
+// assistant only. invalid_argument, naming the place, for anything but a non-empty list of objects
+// with a role, for parts that are no text and for calls that are none or that the template would
+// not show.
 Result<nlohmann::ordered_json> normalize_messages(const nlohmann::ordered_json& messages,
                                                   const ChatTemplate& chat_template);
 
