@@ -93,28 +93,29 @@ TEST(ToolPrompt, TextOfToolsNeverBecomesControlTokens) {
   const auto count_control = [&](const std::string& name, const std::string& text) -> int {
     const auto chat = ChatTemplate::parse(
         testing::read_file(testing::test_data("chat_corpus/templates/" + name + ".jinja")));
-    const Json call = {{"id", text},
-                       {"type", "function"},
-                       {"function", {{"name", text}, {"arguments", Json{{text, text}}.dump()}}}};
-    const Json messages = {
-        {{"role", "user"}, {"content", "x"}},
-        {{"role", "assistant"},
-         {"content", text},
-         {"reasoning_content", text},
-         {"tool_calls", Json::array({call})}},
-        {{"role", "tool"}, {"content", text}, {"tool_call_id", text}},
-        {{"role", "tool"}, {"content", Json::array({{{"type", "text"}, {"text", text}}})}}};
+    Json arguments = Json::object(), call, tool, messages;
+    arguments[text] = text;
+    call["id"] = text;
+    call["function"]["name"] = text;
+    call["function"]["arguments"] = arguments.dump();
+    tool["type"] = "function";
+    tool["function"]["name"] = tool["function"]["description"] = text;
+    tool["function"]["parameters"]["properties"] = arguments;
+    messages[0]["role"] = "user";
+    messages[0]["content"] = "x";
+    messages[1]["role"] = "assistant";
+    messages[1]["content"] = messages[1]["reasoning_content"] = text;
+    messages[1]["tool_calls"][0] = call;
+    messages[2]["role"] = "tool";
+    messages[2]["content"] = messages[2]["tool_call_id"] = text;
     ChatTemplate::Input input;
     input.messages = normalize_messages(messages, *chat).value();
-    input.tools = {{{"type", "function"},
-                    {"function",
-                     {{"name", text},
-                      {"description", text},
-                      {"parameters", {{"type", "object"}, {"properties", {{text, text}}}}}}}}};
+    input.tools[0] = tool;
     const auto spans = chat->render(input);
     if (!spans) return -1;
     int count = 0;
-    for (const TokenId id : tokenizer->encode(*spans).value()) count += tokenizer->is_control(id);
+    const auto ids = tokenizer->encode(*spans).value();
+    for (const TokenId id : ids) count += tokenizer->is_control(id);
     return count;
   };
   for (const char* name : {"qwen25_tools", "qwen3_thinking", "hermes_tools", "qwen3_coder"}) {
