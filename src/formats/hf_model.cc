@@ -6,6 +6,7 @@
 #include <cstring>
 #include <filesystem>
 
+#include "formats/hf_row_order.h"
 #include "formats/hf_tokenizer.h"
 #include "formats/quote.h"
 #include "formats/weight_fault.h"
@@ -32,12 +33,6 @@ bool is_query_or_key(std::string_view name) {
 
 bool is_norm(std::string_view name) { return name.ends_with("norm.weight"); }
 bool is_router(std::string_view name) { return name.ends_with(".ffn_gate_inp.weight"); }
-
-// GGUF's row r of a head is row r / 2 of the first half for even r, of the second for odd.
-int64_t source_row(int64_t row, int64_t head_rows) {
-  const int64_t head = row / head_rows, within = row % head_rows;
-  return head * head_rows + within % 2 * (head_rows / 2) + within / 2;
-}
 
 }  // namespace
 
@@ -255,7 +250,7 @@ Result<void> HfModel::read_part(const TensorView& tensor, const Recipe& recipe, 
   const size_t to = row_bytes(tensor.type, static_cast<size_t>(cols));
   std::vector<float> values(static_cast<size_t>(cols));
   for (int64_t row = 0; row < tensor.shape[1]; ++row, out += to) {
-    const int64_t at = recipe.permuted_heads ? source_row(row, hf_.head_dim) : row;
+    const int64_t at = recipe.permuted_heads ? hf_row_of(row, hf_.head_dim) : row;
     const std::byte* in = source.data.data() + static_cast<size_t>(at) * from;
     if (source.type == tensor.type && !recipe.plus_one) {
       std::memcpy(out, in, to);

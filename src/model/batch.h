@@ -10,6 +10,8 @@
 
 namespace octavo {
 
+class LoraAdapter;
+
 // Consecutive tokens of one sequence in the batch. Its blocks hold, or get from this step, the K
 // and V of every position up to the last token here.
 struct BatchSequence {
@@ -17,6 +19,9 @@ struct BatchSequence {
   int num_tokens = 0;
   int first_position = 0;                // in the sequence
   std::span<const BlockId> block_table;  // covers positions [0, first_position + num_tokens)
+  // Its tokens' own weights, beside those of all; nullptr: none. Sequences of one adapter that lie
+  // side by side are computed together.
+  const LoraAdapter* adapter = nullptr;
 };
 
 struct ForwardBatch {

@@ -28,11 +28,11 @@ Result<int64_t> loaded_weight_bytes(const ModelSource& file) {
   return static_cast<int64_t>(total);
 }
 
-int64_t activation_bytes(const ModelConfig& config, int max_num_batched_tokens) {
+int64_t activation_bytes(const ModelConfig& config, int max_num_batched_tokens, int max_lora_rank) {
   const int64_t logits = int64_t{max_logits_rows(config.vocab_size, max_num_batched_tokens)} *
                          logits_stride(config.vocab_size) * int64_t{sizeof(float)};
-  return static_cast<int64_t>(
-             StepBuffers::bytes(buffer_shape(config, max_num_batched_tokens, available_cores()))) +
+  return static_cast<int64_t>(StepBuffers::bytes(
+             buffer_shape(config, max_num_batched_tokens, available_cores(), max_lora_rank))) +
          logits;
 }
 

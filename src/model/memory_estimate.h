@@ -15,6 +15,7 @@ namespace octavo {
 Result<int64_t> loaded_weight_bytes(const ModelSource& file);
 
 // The buffers of one step of at most max_num_batched_tokens, and its rows of logits.
-int64_t activation_bytes(const ModelConfig& config, int max_num_batched_tokens);
+int64_t activation_bytes(const ModelConfig& config, int max_num_batched_tokens,
+                         int max_lora_rank = 0);
 
 }  // namespace octavo

@@ -17,6 +17,7 @@ struct ModelLimits {
   int max_logits_rows = 0;         // rows of one call of logits()
   int num_blocks = 0;              // KV blocks
   int block_size = 0;              // tokens per KV block
+  int max_lora_rank = 0;           // of adapters; 0: the model takes none
 };
 
 // One thread at a time.

@@ -65,6 +65,14 @@ void carve_experts(Carver& c, ExpertBuffers& b, const BufferShape& s) {
   carve_rounded(c, b.rounded, s, b.max_rows);
 }
 
+// Of up to three matrices that are multiplied with one input.
+void carve_lora(Carver& c, LoraBuffers& b, const BufferShape& s) {
+  if (s.lora_rank == 0) return;
+  b.tokens = s.tokens;
+  b.stride = (s.lora_rank + kernels::kPanelRows - 1) / kernels::kPanelRows * kernels::kPanelRows;
+  c.take(b.shrunk, 3 * b.tokens * b.stride);
+}
+
 size_t carve(StepBuffers& b, const BufferShape& s, uint8_t* base) {
   Carver c(base);
   const int64_t n = s.tokens;
@@ -75,18 +83,21 @@ size_t carve(StepBuffers& b, const BufferShape& s, uint8_t* base) {
   if (s.post_norms) c.take(b.projected, n * s.hidden);
   for (float** angle : {&b.cosines, &b.sines}) c.take(*angle, n * s.rope_angles);
   carve_experts(c, b.experts, s);
+  carve_lora(c, b.lora, s);
   carve_rows(c, b.many, s, n);
   for (ThreadBuffers& thread : b.threads) {
     carve_rows(c, thread.few, s, std::min<int64_t>(n, kFewRows));
     c.take(thread.products, b.product_floats);
     c.take(thread.heads, (kernels::kMaxAttentionRows + 1) * kernels::kMaxHeadDim);
+    if (s.lora_rank > 0) c.take(thread.deltas, kLoraDeltaFloats);
   }
   return c.used();
 }
 
 }  // namespace
 
-BufferShape buffer_shape(const ModelConfig& c, int max_num_batched_tokens, int threads) {
+BufferShape buffer_shape(const ModelConfig& c, int max_num_batched_tokens, int threads,
+                         int max_lora_rank) {
   return {.tokens = max_num_batched_tokens,
           .hidden = c.hidden_size,
           .q_dim = int64_t{c.num_heads} * c.head_dim,
@@ -96,6 +107,7 @@ BufferShape buffer_shape(const ModelConfig& c, int max_num_batched_tokens, int t
           .post_norms = c.architecture->post_norms,
           .experts = c.experts.count,
           .experts_used = c.experts.used,
+          .lora_rank = max_lora_rank,
           .threads = threads};
 }
 

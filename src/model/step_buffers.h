@@ -21,10 +21,12 @@ struct BufferShape {
   int64_t rope_angles;                          // of a token: pairs of all kinds of rotation
   bool post_norms;
   int64_t experts, experts_used;  // of a layer, by a token; 0: there are none
+  int64_t lora_rank;              // of adapters, at most; 0: there are none
   int threads;
 };
 
-BufferShape buffer_shape(const ModelConfig& config, int max_num_batched_tokens, int threads);
+BufferShape buffer_shape(const ModelConfig& config, int max_num_batched_tokens, int threads,
+                         int max_lora_rank);
 
 // Rows about to be multiplied: as floats and, for quantised weights, rounded.
 struct RowBuffers {
@@ -50,11 +52,20 @@ struct ExpertBuffers {
   int64_t max_rows = 0;    // grouped
 };
 
+// What adapters make of the input of the products that follow: A x, scaled.
+struct LoraBuffers {
+  float* shrunk = nullptr;  // [matrices of one product][tokens][stride]
+  int64_t tokens = 0;
+  int64_t stride = 0;  // the largest rank, in whole panels
+};
+constexpr int64_t kLoraDeltaFloats = 4096;
+
 // What only one thread uses.
 struct ThreadBuffers {
   RowBuffers few;             // kFewRows rows
   float* products = nullptr;  // [product_floats], results on their way into other rows
   float* heads = nullptr;     // rotated heads of one attention item: queries, then the key
+  float* deltas = nullptr;    // [kLoraDeltaFloats], what adapters add to products
 };
 
 // Logits of this many rows at most in one call.
@@ -79,6 +90,7 @@ struct StepBuffers {
   float* cosines = nullptr;    // [tokens][rope_angles]
   float* sines = nullptr;      // [tokens][rope_angles]
   ExpertBuffers experts;
+  LoraBuffers lora;
   RowBuffers many;  // tokens rows, shared by all threads
 
   std::vector<ThreadBuffers> threads;

@@ -16,6 +16,16 @@ constexpr int64_t kSharedFloats = int64_t{1} << 24;
 
 int parts_of(int positions) { return (positions + kernels::kSplit - 1) / kernels::kSplit; }
 
+void add_run(std::vector<LoraRun>& runs, int first_row, int num_rows, const LoraAdapter* adapter) {
+  if (!adapter || num_rows == 0) return;
+  const bool goes_on = !runs.empty() && runs.back().adapter == adapter &&
+                       runs.back().first_row + runs.back().num_rows == first_row;
+  if (goes_on)
+    runs.back().num_rows += num_rows;
+  else
+    runs.push_back({first_row, num_rows, adapter});
+}
+
 }  // namespace
 
 Result<StepInputs> StepInputs::create(const ModelConfig& config, int block_size,
@@ -53,6 +63,7 @@ void StepInputs::set(const ForwardBatch& batch, const StepBuffers& buffers, int 
   else
     std::iota(kept_rows_.begin(), kept_rows_.end(), 0);
   place_rows(batch);
+  find_lora_runs(batch);
   plan_attention(batch, buffers);
   share_attention(batch);
   split_attention(threads);
@@ -64,6 +75,19 @@ void StepInputs::place_rows(const ForwardBatch& batch) {
   for (const BatchSequence& s : batch.sequences)
     for (int p = s.first_position; p < s.first_position + s.num_tokens; ++p)
       places_.push_back({p, raw(s.block_table[static_cast<size_t>(p / block_size_)])});
+}
+
+void StepInputs::find_lora_runs(const ForwardBatch& batch) {
+  runs_.clear();
+  kept_runs_.clear();
+  size_t kept = 0;  // rows before the sequence
+  for (const BatchSequence& s : batch.sequences) {
+    const size_t first_kept = kept;
+    while (kept < kept_rows_.size() && kept_rows_[kept] < s.first_row + s.num_tokens) ++kept;
+    add_run(runs_, s.first_row, s.num_tokens, s.adapter);
+    add_run(kept_runs_, static_cast<int>(first_kept), static_cast<int>(kept - first_kept),
+            s.adapter);
+  }
 }
 
 void StepInputs::plan_attention(const ForwardBatch& batch, const StepBuffers& buffers) {

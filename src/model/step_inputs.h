@@ -25,6 +25,13 @@ struct RowPlace {
   int32_t block;
 };
 
+// Consecutive rows of one adapter.
+struct LoraRun {
+  int first_row;
+  int num_rows;
+  const LoraAdapter* adapter;
+};
+
 // One KV head and few tokens of a sequence. The same for every layer: item.kv and item.window are
 // left open.
 struct AttentionWork {
@@ -48,6 +55,9 @@ class StepInputs {
   std::span<const RowPlace> places() const { return places_; }
   // Rows that go through the end of the last layer, ascending.
   std::span<const int> kept_rows() const { return kept_rows_; }
+
+  // Of the rows, or of the kept ones, those that have an adapter.
+  std::span<const LoraRun> lora_runs(bool kept) const { return kept ? kept_runs_ : runs_; }
 
   // The attention of one layer begins with parts that tokens of several sequences share: the units
   // [0, num_shared_units), in any order, at once. All of them come before all of the others.
@@ -84,6 +94,7 @@ class StepInputs {
 
  private:
   void place_rows(const ForwardBatch& batch);
+  void find_lora_runs(const ForwardBatch& batch);
   void plan_attention(const ForwardBatch& batch, const StepBuffers& buffers);
   int heads_per_item() const {
     return std::min(num_heads_ / num_kv_heads_, kernels::kMaxAttentionRows);
@@ -117,6 +128,7 @@ class StepInputs {
   std::span<const TokenId> tokens_;
   std::vector<RowPlace> places_;
   std::vector<int> kept_rows_;
+  std::vector<LoraRun> runs_, kept_runs_;
   std::vector<int32_t> tables_;  // block tables of all sequences, end to end
   std::vector<AttentionWork> works_;
   std::vector<int> first_works_;   // of the sequences

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kernels/api.h"
+#include "model/lora.h"
 
 namespace octavo {
 namespace {
@@ -40,6 +41,7 @@ class Recorder {
     op.layer = layer_;
     op.rows = rows_;
     op.few = rows_ <= kFewRows;
+    op.kept = kept_;
     program_.ops.push_back(op);
     return program_.ops.back();
   }
@@ -92,8 +94,30 @@ class Recorder {
     op.rounds = rounds(linears);
     op.num_linears = static_cast<int>(linears.size());
     std::copy(linears.begin(), linears.end(), op.linears.begin());
-    return op;
+    return program_.shape.adapted && is_adaptable(kind) ? adapted(op) : op;
   }
+
+  static bool is_adaptable(Kind kind) {
+    return kind == Kind::multiply || kind == Kind::multiply_add || kind == Kind::gate_up;
+  }
+  // The same after what adapters need for it.
+  StepOp& adapted(StepOp& last) {
+    last.adapted = true;
+    for (size_t i = 0; i < static_cast<size_t>(last.num_linears); ++i)
+      last.targets[i] = target_of(*last.linears[i]);
+    const StepOp op = last;
+    last.kind = Kind::shrink;
+    barrier();
+    program_.ops.push_back(op);
+    return program_.ops.back();
+  }
+  int8_t target_of(const Linear& linear) const {
+    const LayerWeights& w = model_.weights.layers[static_cast<size_t>(layer_)];
+    for (size_t i = 0; i < kLoraTargets.size(); ++i)
+      if (&(w.*kLoraTargets[i]) == &linear) return static_cast<int8_t>(i);
+    return 0;  // not reached: only these are multiplied by such operations
+  }
+
   // post_norm: of the product, empty if it is added as it is.
   void add_to_residual(StepPart part, const float* in, int64_t cols, const Linear& linear,
                        const std::vector<float>& post_norm) {
@@ -135,6 +159,7 @@ class Recorder {
       add(Kind::keep, StepPart::plan);
       barrier();
       rows_ = program_.shape.kept;
+      kept_ = true;
     }
     add_to_residual(StepPart::o, buffers_.attended, int64_t{c.num_heads} * c.head_dim, w.o,
                     w.post_attention_norm);
@@ -193,6 +218,7 @@ class Recorder {
   StepProgram& program_;
   int layer_ = 0;
   int rows_ = 0;
+  bool kept_ = false;
 };
 
 }  // namespace

@@ -17,6 +17,7 @@ struct StepShape {
   int tokens = 0;
   int kept = 0;                // rows that go through the end of the last layer
   bool single_tokens = false;  // of as many sequences
+  bool adapted = false;        // some tokens have an adapter
 
   bool operator==(const StepShape&) const = default;
 };
@@ -29,6 +30,7 @@ struct StepOp {
     norm,            // rows of `in`, which are the residual: normed, and rounded for the product
     norm_heads,      // rows of q and k, all heads of one together
     round,           // rows of `in`, rounded for the product
+    shrink,          // what adapters make of `in` for the product that follows
     multiply,        // out = W in + bias, for up to three matrices
     multiply_add,    // residual += W in
     gate_up,         // inner = activation(W0 in) * (W1 in)
@@ -58,6 +60,9 @@ struct StepOp {
   int num_linears = 0;
   std::array<const Linear*, 3> linears{};
   std::array<float*, 3> out{};
+  bool adapted = false;                // products: adapters add to them
+  bool kept = false;                   // rows are those that were kept
+  std::array<int8_t, 3> targets = {};  // which of kLoraTargets the linears are
 };
 
 struct StepProgram {

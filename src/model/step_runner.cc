@@ -43,6 +43,8 @@ void StepRunner::carry_out(const StepOp& op, bool places_in_attention) {
       return norm_heads(op);
     case StepOp::Kind::round:
       return round(op);
+    case StepOp::Kind::shrink:
+      return shrink(op);
     case StepOp::Kind::multiply:
       return multiply(op);
     case StepOp::Kind::multiply_add:
@@ -189,9 +191,11 @@ void StepRunner::multiply(const StepOp& op) {
           const int64_t stride = w.panels() * kRows;
           float* y = op.out[i] + from * kRows;
           multiply_panels(slice(w, from, to), input_of(op), y, stride);
-          if (linears[i]->bias.empty()) continue;
-          for (int64_t row = 0; row < op.rows; ++row)
-            ops_.add(y + row * stride, linears[i]->bias.data() + from * kRows, (to - from) * kRows);
+          if (!linears[i]->bias.empty())
+            for (int64_t row = 0; row < op.rows; ++row)
+              ops_.add(y + row * stride, linears[i]->bias.data() + from * kRows,
+                       (to - from) * kRows);
+          if (op.adapted) add_adapters(op, i, from, to, y, stride);
         }
       },
       sharing_of(op));
@@ -208,6 +212,7 @@ void StepRunner::multiply_add(const StepOp& op) {
         for (int64_t from = begin; from < end; from += most) {
           const int64_t to = std::min(from + most, end), width = (to - from) * kRows;
           multiply_panels(slice(w, from, to), input_of(op), mine_.products, width);
+          if (op.adapted) add_adapters(op, 0, from, to, mine_.products, width);
           for (int64_t row = 0; row < op.rows; ++row)
             ops_.add_scaled(op.out[0] + row * stride + from * kRows, mine_.products + row * width,
                             run_.config.residual_scale, width);
@@ -230,6 +235,10 @@ void StepRunner::gate_up(const StepOp& op) {
           float* ups = mine_.products + op.rows * width;
           multiply_panels(slice(gate, from, to), input_of(op), gates, width);
           multiply_panels(slice(up, from, to), input_of(op), ups, width);
+          if (op.adapted) {
+            add_adapters(op, 0, from, to, gates, width);
+            add_adapters(op, 1, from, to, ups, width);
+          }
           lap(StepPart::gate_up);
           for (int64_t row = 0; row < op.rows; ++row)
             activate(op, gates + row * width, ups + row * width, width,

@@ -54,6 +54,13 @@ class StepRunner {
   void norm(const StepOp& op);
   void norm_heads(const StepOp& op);
   void round(const StepOp& op);
+  // Adapters: step_runner_lora.cc
+  void shrink(const StepOp& op);
+  void shrink_rows(const StepOp& op, size_t linear, int64_t first, int64_t last);
+  // Adds what adapters add to panels [begin, end) of a product. y: of the first row and panel.
+  void add_adapters(const StepOp& op, size_t linear, int64_t begin, int64_t end, float* y,
+                    int64_t y_stride);
+  float* shrunk(size_t linear, int64_t row) const;
   void multiply(const StepOp& op);
   void multiply_add(const StepOp& op);
   void gate_up(const StepOp& op);

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "model/lora.h"
+
 namespace octavo {
 namespace {
 
@@ -12,6 +14,9 @@ Result<void> check_options(const TransformerOptions& options) {
     return fail(ErrorCode::invalid_argument,
                 fmt::format("max_num_batched_tokens is {}; it must be 1 to {}",
                             options.max_num_batched_tokens, 1 << 20));
+  if (options.max_lora_rank < 0 || options.max_lora_rank > kMaxLoraRank)
+    return fail(ErrorCode::invalid_argument, fmt::format("max_lora_rank is {}; it must be 0 to {}",
+                                                         options.max_lora_rank, kMaxLoraRank));
   return {};
 }
 
@@ -43,6 +48,11 @@ bool all_single_tokens(const ForwardBatch& batch) {
   return batch.sequences.size() == batch.tokens.size();
 }
 
+bool any_adapter(const ForwardBatch& batch) {
+  return std::ranges::any_of(batch.sequences,
+                             [](const BatchSequence& s) { return s.adapter != nullptr; });
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Transformer>> Transformer::create(ModelConfig config, ModelWeights weights,
@@ -70,7 +80,8 @@ Result<void> Transformer::allocate(const TransformerOptions& options) {
              .max_num_batched_tokens = options.max_num_batched_tokens,
              .max_logits_rows = max_logits_rows(c.vocab_size, options.max_num_batched_tokens),
              .num_blocks = options.num_blocks,
-             .block_size = options.block_size};
+             .block_size = options.block_size,
+             .max_lora_rank = options.max_lora_rank};
   ropes_.emplace_back(c.rope, c.context_length);
   if (c.local_rope) ropes_.emplace_back(*c.local_rope, c.context_length);
   head_rows_.reserve(static_cast<size_t>(limits_.max_logits_rows));
@@ -79,8 +90,8 @@ Result<void> Transformer::allocate(const TransformerOptions& options) {
       add_cost(layers_cost_, linear->weight.view());
     add_expert_cost(layers_cost_, w.experts, c.experts);
   }
-  OCTAVO_TRY(buffers_,
-             StepBuffers::allocate(buffer_shape(c, options.max_num_batched_tokens, pool_.size())));
+  OCTAVO_TRY(buffers_, StepBuffers::allocate(buffer_shape(c, options.max_num_batched_tokens,
+                                                          pool_.size(), options.max_lora_rank)));
   OCTAVO_TRY(inputs_, StepInputs::create(c, options.block_size, options.max_num_batched_tokens,
                                          pool_.size(), options.shared_prefix_attention));
   return {};
@@ -120,7 +131,8 @@ bool Transformer::forward(const ForwardBatch& batch) {
       programs_.of({.config = config_, .weights = weights_, .buffers = buffers_, .rounds = rounds_},
                    {.tokens = static_cast<int>(batch.tokens.size()),
                     .kept = batch.num_logits_rows(),
-                    .single_tokens = all_single_tokens(batch)});
+                    .single_tokens = all_single_tokens(batch),
+                    .adapted = any_adapter(batch)});
   const int threads = threads_of(cost_of(batch, program));
   inputs_.set(batch, buffers_, threads);
   StepRun run = prepare_run();

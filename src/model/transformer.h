@@ -33,6 +33,7 @@ struct TransformerOptions {
   int block_size = 32;
   int num_blocks = 0;
   int max_num_batched_tokens = 512;
+  int max_lora_rank = 0;  // of adapters that sequences may have; 0: none
   // Blocks that sequences of a step share are read once for all of them. Changes no bit.
   bool shared_prefix_attention = true;
   bool reuse_steps = true;   // false: every step is recorded anew

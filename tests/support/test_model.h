@@ -15,6 +15,7 @@
 #include "formats/open_model.h"
 #include "kernels/isa.h"
 #include "kv/block_size.h"
+#include "model/lora.h"
 #include "model/transformer.h"
 
 namespace octavo::testing {
@@ -31,6 +32,7 @@ struct TestModelOptions {
   std::vector<int> windows{};  // put on the layers in place of the model's own
   bool reuse_steps = true;
   bool shared_prefix_attention = true;
+  int max_lora_rank = 0;
   bool kv_cache = true;  // false: every chunk is computed together with everything before it
 };
 
@@ -55,11 +57,13 @@ class TestModel {
          .block_size = options.block_size,
          .num_blocks = options.contexts * static_cast<int>(blocks_for(context, options.block_size)),
          .max_num_batched_tokens = largest,
+         .max_lora_rank = options.max_lora_rank,
          .shared_prefix_attention = options.shared_prefix_attention,
          .reuse_steps = options.reuse_steps,
          .all_threads = true});
     EXPECT_TRUE(model) << (model ? "" : model.error().message);
     model_ = std::move(*model);
+    config_ = *read_model_config(**file);
     // Out of order, so that a position is never by accident where its table says.
     for (int i = model_->limits().num_blocks - 1; i >= 0; --i) table_.push_back(BlockId{i});
   }
@@ -81,7 +85,7 @@ class TestModel {
     for (int first = 0; first < total; first += options_.chunk) {
       const int end = std::min(first + options_.chunk, total);
       const int begin = options_.kv_cache ? first : 0;
-      const BatchSequence sequence{0, end - begin, begin, table_};
+      const BatchSequence sequence{0, end - begin, begin, table_, adapter_.get()};
       std::vector<int> rows;
       for (int position : positions)
         if (position >= first && position < end) rows.push_back(position - begin);
@@ -94,6 +98,17 @@ class TestModel {
   }
 
   Transformer& transformer() { return *model_; }
+
+  using Adapter = std::shared_ptr<const LoraAdapter>;
+  Adapter load_adapter(const std::string& path) const {
+    const auto file = LoraFile::open(path, config_.architecture->name);
+    EXPECT_TRUE(file) << (file ? "" : file.error().message);
+    auto adapter = LoraAdapter::load(*file, config_, options_.max_lora_rank);
+    EXPECT_TRUE(adapter) << (adapter ? "" : adapter.error().message);
+    return *adapter;
+  }
+  // Of what logits() computes from now on; nullptr: none.
+  void use_adapter(Adapter adapter) { adapter_ = std::move(adapter); }
 
  private:
   template <class Body>
@@ -114,6 +129,8 @@ class TestModel {
   std::unique_ptr<ThreadPool> pool_;
   std::unique_ptr<Transformer> model_;
   std::vector<BlockId> table_;
+  ModelConfig config_;
+  Adapter adapter_;
 };
 
 inline std::vector<TokenId> token_ids(const std::vector<int>& ids) {
