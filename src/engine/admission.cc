@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "kv/block_size.h"
+#include "model/lora.h"
 
 namespace octavo {
 namespace {
@@ -57,6 +58,11 @@ Result<void> check_request(const Request& request, const AdmissionLimits& limits
         fmt::format("priority is {}, but the engine serves requests in another order; leave "
                     "it out, or set scheduling_policy to priority",
                     request.priority));
+  if (request.adapter && request.adapter->rank() > limits.max_lora_rank)
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("the adapter has rank {} and the engine takes at most {}; raise "
+                            "max_lora_rank",
+                            request.adapter->rank(), limits.max_lora_rank));
   if (request.prompt_token_ids.empty())
     return fail(ErrorCode::invalid_argument, "the prompt is empty; give at least one token");
   OCTAVO_CHECK_OK(check_ids(request.prompt_token_ids, limits.num_tokens));

@@ -12,6 +12,7 @@ struct AdmissionLimits {
   int num_blocks = 0;     // of the KV cache
   int block_size = 0;
   int max_logprobs = kMaxLogprobs;
+  int max_lora_rank = 0;       // of adapters
   bool has_priorities = true;  // false: a request that names one is refused
 };
 

@@ -11,6 +11,7 @@
 #include "base/rng.h"
 #include "engine/admission.h"
 #include "engine/bad_words.h"
+#include "model/lora.h"
 #include "sampling/logprobs.h"
 
 namespace octavo {
@@ -62,6 +63,7 @@ Result<void> EngineCore::check(const Request& request) const {
                 .num_blocks = model_.limits().num_blocks,
                 .block_size = model_.limits().block_size,
                 .max_logprobs = options_.max_logprobs,
+                .max_lora_rank = model_.limits().max_lora_rank,
                 .has_priorities = scheduler_->options().policy == SchedulingPolicy::priority}));
   return encode_bad_words(request.params.bad_words, tokenizer_).map([](const auto&) {});
 }
@@ -79,6 +81,7 @@ void EngineCore::add(RequestId id, Request request, RequestEvents events, double
   Active& added = *active;
   added.id = id;
   added.request = std::move(request);
+  if (!added.request.adapter) added.request.adapter = options_.adapter;
   added.events = std::move(events);
   added.output.request_id = raw(id);
   added.output.prompt_token_ids = added.prompt();
@@ -99,7 +102,7 @@ void EngineCore::add(RequestId id, Request request, RequestEvents events, double
   if (params.prompt_logprobs) added.output.prompt_logprobs.emplace_back();  // the first has none
   const auto sequence = scheduler_->add({.tokens = added.prompt(),
                                          .max_new_tokens = added.max_tokens,
-                                         .key = {.salt = added.request.cache_salt, .adapter = {}},
+                                         .key = key_of(added.request),
                                          .arrival_s = arrival_s,
                                          .priority = added.request.priority,
                                          // All rows of the prompt are looked at.
@@ -110,6 +113,11 @@ void EngineCore::add(RequestId id, Request request, RequestEvents events, double
   }
   added.ids.push_back(*sequence);
   places_.emplace(*sequence, Place{&added, 0});
+}
+
+PrefixKey EngineCore::key_of(const Request& request) const {
+  const auto& adapter = request.adapter ? request.adapter : options_.adapter;
+  return {.salt = request.cache_salt, .adapter = adapter ? adapter->identity() : std::string()};
 }
 
 void EngineCore::cancel(RequestId id) {
@@ -240,18 +248,37 @@ void EngineCore::lay_out(const Step& step) {
   rows_.clear();
   jobs_.clear();
   only_prompt_.clear();
-  for (const StepChunk& chunk : step.chunks) {
+  order_chunks(step);
+  for (const StepChunk* ordered : ordered_) {
+    const StepChunk& chunk = *ordered;
     const auto first_row = static_cast<int>(tokens_.size());
     tokens_.insert(tokens_.end(), chunk.tokens.begin(), chunk.tokens.end());
     sequences_.push_back({.first_row = first_row,
                           .num_tokens = static_cast<int>(chunk.tokens.size()),
                           .first_position = chunk.first_position,
-                          .block_table = chunk.block_table});
+                          .block_table = chunk.block_table,
+                          .adapter = adapter_of(chunk)});
     if (chunk.padding)
       want_row(first_row);  // as if it still were somebody's
     else
       add_jobs(chunk, first_row);
   }
+}
+
+// An adapter is read once for all of its rows that lie side by side.
+void EngineCore::order_chunks(const Step& step) {
+  ordered_.clear();
+  for (const StepChunk& chunk : step.chunks) ordered_.push_back(&chunk);
+  if (model_.limits().max_lora_rank == 0) return;
+  std::sort(ordered_.begin(), ordered_.end(), [&](const StepChunk* a, const StepChunk* b) {
+    return std::pair(adapter_of(*a), a) < std::pair(adapter_of(*b), b);
+  });
+}
+
+const LoraAdapter* EngineCore::adapter_of(const StepChunk& chunk) const {
+  const auto place = places_.find(chunk.id);
+  return chunk.padding || place == places_.end() ? nullptr
+                                                 : place->second.request->request.adapter.get();
 }
 
 void EngineCore::want_row(int row) {

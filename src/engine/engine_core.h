@@ -44,7 +44,8 @@ struct EngineCoreOptions {
   // before numbers are blamed for one; an error ends the request. May be empty.
   std::function<Result<void>(bool wait)> check_weights = {};
   int max_logprobs = kMaxLogprobs;  // that a request may ask for; kNoLogprobsCap: any number
-  ThreadPool* pool = nullptr;       // draws for several rows at once; nullptr: one after the other
+  std::shared_ptr<const LoraAdapter> adapter = {};  // of requests that name none; may be none
+  ThreadPool* pool = nullptr;  // draws for several rows at once; nullptr: one after the other
   std::function<double()> clock = {};                   // seconds; empty: since the engine was made
   std::function<void(const StepReport&)> on_step = {};  // after each step; may be empty
 };
@@ -72,6 +73,9 @@ class EngineCore {
   // ids that are no tokens), context_overflow (prompt, or prompt plus max_tokens, longer than
   // max_model_len), resource_exhausted (more KV blocks than there are).
   Result<void> check(const Request& request) const;
+
+  // What the request's cached prefixes are found under.
+  PrefixKey key_of(const Request& request) const;
 
   // events.on_finish comes in every case, here at once if check() refuses.
   void add(RequestId id, Request request, RequestEvents events, double arrival_s);
@@ -132,6 +136,8 @@ class EngineCore {
   void fail_step(const Step& step, std::string_view why);
   void note_plan(const Step& step, double now_s);
   void lay_out(const Step& step);
+  void order_chunks(const Step& step);
+  const LoraAdapter* adapter_of(const StepChunk& chunk) const;
   void add_jobs(const StepChunk& chunk, int first_row);
   void want_row(int row);
 
@@ -161,6 +167,7 @@ class EngineCore {
   std::vector<Sampler> samplers_;  // one per thread
   AlignedBuffer logits_;           // float [max_logits_rows][logits_stride]
   // Of the current step; kept for their memory.
+  std::vector<const StepChunk*> ordered_;  // those of one adapter side by side
   std::vector<TokenId> tokens_;
   std::vector<BatchSequence> sequences_;
   std::vector<int> rows_;  // whose logits are wanted

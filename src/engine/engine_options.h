@@ -41,6 +41,9 @@ struct EngineOptions {
   EvictionPolicy prefix_cache_policy = EvictionPolicy::lru;
   bool shared_prefix_attention = true;  // blocks that several sequences share are read once
 
+  std::string lora = {};  // path of an adapter, for all requests that name none
+  int max_lora_rank = 0;  // of adapters that requests may bring; 0: they may bring none
+
   bool kv_cache = true;        // false: every token is computed with its whole context
   bool pad_finished = true;    // static batches compute finished sequences to the end
   bool enforce_eager = false;  // no step is recorded for reuse

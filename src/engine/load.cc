@@ -70,7 +70,8 @@ KvLayout kv_layout(const TransformerOptions& options, const ModelConfig& config)
 }
 
 Result<Sizing> size_cache(const EngineOptions& options, const KvLayout& layout,
-                          const ModelConfig& config, const ModelSource& file) {
+                          const ModelConfig& config, const ModelSource& file,
+                          const LoraAdapter* adapter, int max_lora_rank) {
   OCTAVO_CHECK_OK(validate(layout));
   OCTAVO_TRY(const int64_t weights, loaded_weight_bytes(file));
   return size_kv_cache(
@@ -81,8 +82,8 @@ Result<Sizing> size_cache(const EngineOptions& options, const KvLayout& layout,
        .context_length = config.context_length,
        .block_size = options.block_size,
        .bytes_per_block = static_cast<int64_t>(layout.bytes_per_block()),
-       .weight_bytes = weights,
-       .activation_bytes = activation_bytes(config, options.max_num_batched_tokens),
+       .weight_bytes = weights + static_cast<int64_t>(adapter ? adapter->bytes() : 0),
+       .activation_bytes = activation_bytes(config, options.max_num_batched_tokens, max_lora_rank),
        .available_bytes = free_memory_bytes()});
 }
 
@@ -121,6 +122,7 @@ EngineCoreOptions core_options(const EngineOptions& options, const LoadedEngine&
   out.scheduler = scheduler_options(options);
   out.scheduler.max_model_len = engine.max_model_len;
   out.pool = engine.pool.get();
+  out.adapter = engine.adapter;
   out.max_logprobs = options.max_logprobs;
   out.on_step = options.on_step;
   if (engine.pack_job)
@@ -142,7 +144,13 @@ Result<LoadedEngine> load_model(const EngineOptions& options) {
   OCTAVO_TRY(engine.config, read_model_config(file));
   OCTAVO_TRY(TransformerOptions model_options, transformer_options(options));
   const KvLayout layout = kv_layout(model_options, engine.config);
-  OCTAVO_TRY(const Sizing sizing, size_cache(options, layout, engine.config, file));
+  if (!options.lora.empty()) {
+    OCTAVO_TRY(engine.adapter, load_adapter(options.lora, engine.config, kMaxLoraRank));
+  }
+  model_options.max_lora_rank =
+      std::max(options.max_lora_rank, engine.adapter ? engine.adapter->rank() : 0);
+  OCTAVO_TRY(const Sizing sizing, size_cache(options, layout, engine.config, file,
+                                             engine.adapter.get(), model_options.max_lora_rank));
   engine.bytes_per_block = static_cast<int64_t>(layout.bytes_per_block());
   model_options.num_blocks = sizing.num_blocks;
   engine.max_model_len = sizing.max_model_len;
@@ -172,6 +180,12 @@ Result<LoadedEngine> load_engine(const EngineOptions& options) {
   OCTAVO_TRY(LoadedEngine engine, load_model(options));
   OCTAVO_TRY(engine.engine, make_engine(engine, options));
   return engine;
+}
+
+Result<std::shared_ptr<const LoraAdapter>> load_adapter(const std::string& path,
+                                                        const ModelConfig& config, int max_rank) {
+  OCTAVO_TRY(const LoraFile file, LoraFile::open(path, config.architecture->name));
+  return LoraAdapter::load(file, config, max_rank);
 }
 
 Result<std::unique_ptr<Engine>> make_engine(const LoadedEngine& loaded,

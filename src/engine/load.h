@@ -12,6 +12,7 @@
 #include "engine/engine.h"
 #include "engine/engine_options.h"
 #include "engine/pack_cache.h"
+#include "model/lora.h"
 #include "model/transformer.h"
 #include "text/chat_template.h"
 #include "text/tokenizer.h"
@@ -28,6 +29,7 @@ struct LoadedEngine {
   std::optional<Error>
       chat_template_error;  // the file has one that cannot be used: chat is refused, the rest works
   std::unique_ptr<PackFile> pack;  // the file that the weights lie in; nullptr: they were repacked
+  std::shared_ptr<const LoraAdapter> adapter;  // of options.lora
   std::unique_ptr<Transformer> model;
   std::unique_ptr<PackJob> pack_job;  // nullptr: nothing to check or write
   int max_model_len = 0;
@@ -42,6 +44,11 @@ struct LoadedEngine {
 Result<LoadedEngine> load_model(const EngineOptions& options);
 
 Result<LoadedEngine> load_engine(const EngineOptions& options);
+
+// An adapter of the model, from a PEFT folder or a GGUF file. From any thread. Errors: those of
+// LoraFile::open and LoraAdapter::load.
+Result<std::shared_ptr<const LoraAdapter>> load_adapter(const std::string& path,
+                                                        const ModelConfig& config, int max_rank);
 
 // A further engine over the same model, when the present one is idle: for comparisons.
 // REQUIRES: options that differ from those of `loaded` in scheduling alone.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -14,6 +15,8 @@
 
 namespace octavo {
 
+class LoraAdapter;
+
 enum class RequestId : int64_t {};
 
 struct Request {
@@ -21,6 +24,8 @@ struct Request {
   SamplingParams params = {};
   int priority = 0;             // lower goes first, under SchedulingPolicy::priority
   std::string cache_salt = {};  // requests share prefixes only with those of the same salt
+  // Of this model, and shared until the request ends; nullptr: EngineCoreOptions::adapter.
+  std::shared_ptr<const LoraAdapter> adapter = {};
 };
 
 // What choice `index` gained in one step; concatenated, the texts are CompletionOutput::text, and

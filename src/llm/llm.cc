@@ -201,8 +201,8 @@ Result<int> LLM::pin_prefix(const Prompt& prompt) {
   if (output.error) return tl::make_unexpected(*output.error);
   Result<int> pinned = 0;
   impl_->loaded.engine->inspect([&](EngineCore& core) {
-    pinned =
-        core.scheduler().pin({.salt = prompt.cache_salt, .adapter = {}}, output.prompt_token_ids);
+    const Request request{.cache_salt = prompt.cache_salt, .adapter = prompt.adapter};
+    pinned = core.scheduler().pin(core.key_of(request), output.prompt_token_ids);
   });
   if (pinned && *pinned == 0)
     return fail(ErrorCode::unsupported,
@@ -212,6 +212,14 @@ Result<int> LLM::pin_prefix(const Prompt& prompt) {
 
 void LLM::unpin_prefixes() {
   impl_->loaded.engine->inspect([](EngineCore& core) { core.scheduler().unpin_all(); });
+}
+
+Result<std::shared_ptr<const LoraAdapter>> LLM::load_lora(const std::string& path) const {
+  const LoadedEngine& loaded = impl_->loaded;
+  const int max_rank = loaded.model->limits().max_lora_rank;
+  if (max_rank == 0)
+    return fail(ErrorCode::invalid_argument, "the engine takes no adapters; set max_lora_rank");
+  return load_adapter(path, loaded.config, max_rank);
 }
 
 EngineMetrics LLM::get_metrics() const {

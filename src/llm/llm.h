@@ -139,6 +139,9 @@ class LLM {
   // resource_exhausted if the longest sequence would have no room beside all that is pinned.
   Result<int> pin_prefix(const Prompt& prompt);
   void unpin_prefixes();
+  // An adapter for Prompt::adapter, from a PEFT folder or a GGUF file; EngineOptions::max_lora_rank
+  // says how large it may be. Errors: those of load_adapter(); invalid_argument if that is 0.
+  Result<std::shared_ptr<const LoraAdapter>> load_lora(const std::string& path) const;
   EngineMetrics get_metrics() const;
 
  private:

@@ -1,6 +1,7 @@
 // What text is generated after: text, token ids, or a conversation.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -11,6 +12,8 @@
 
 namespace octavo {
 
+class LoraAdapter;
+
 struct Prompt {
   Prompt(std::string text) : content(std::move(text)) {}
   Prompt(std::string_view text) : content(std::string(text)) {}
@@ -20,7 +23,9 @@ struct Prompt {
   // Text is encoded as it is, control tokens in it being ordinary text, after the BOS token where
   // the model's file asks for one. To token ids nothing is added.
   std::variant<std::string, std::vector<TokenId>> content;
-  int priority = 0;             // lower goes first; only under SchedulingPolicy::priority
+  int priority = 0;  // lower goes first; only under SchedulingPolicy::priority
+  // Made by LLM::load_lora(); nullptr: the engine's own (EngineOptions::lora), if it has one.
+  std::shared_ptr<const LoraAdapter> adapter = {};
   std::string cache_salt = {};  // prompts share cached prefixes only with those of the same salt
 };
 

@@ -8,7 +8,8 @@ RunItem request_of(const LoadedEngine& engine, const Prompt& prompt, const Sampl
   Request request{.prompt_token_ids = {},
                   .params = params,
                   .priority = prompt.priority,
-                  .cache_salt = prompt.cache_salt};
+                  .cache_salt = prompt.cache_salt,
+                  .adapter = prompt.adapter};
   const auto* text = std::get_if<std::string>(&prompt.content);
   if (!text) {
     request.prompt_token_ids = std::get<std::vector<TokenId>>(prompt.content);
