@@ -108,6 +108,9 @@ struct AttentionItem {
   float score_cap = 0;  // not 0: scores become cap * tanh(score / cap)
   // What this thread will probably compute after it, or nullptr: its keys are fetched meanwhile.
   const AttentionItem* next = nullptr;
+  // Positions that each token sees more than the one before. 0: all see up to first_position, which
+  // is then that of the sequence's last token, as in an encoder.
+  int step = 1;
 };
 
 constexpr int kAllParts = -1;
@@ -157,12 +160,20 @@ struct Ops {
   // y = x / sqrt(mean(x^2) + eps) * weight. n is a multiple of 16. y may be x.
   void (*rms_norm)(const float* x, const float* weight, float eps, int64_t n, float* y);
 
+  // y = (x - mean) / sqrt(mean((x - mean)^2) + eps) * weight + bias. n is a multiple of 16. y may be
+  // x.
+  void (*layer_norm)(const float* x, const float* weight, const float* bias, float eps, int64_t n,
+                     float* y);
+
   // y = silu(gate) * up. n is a multiple of 16. y may be gate or up.
   void (*silu_mul)(const float* gate, const float* up, int64_t n, float* y);
 
   // y = gelu(gate) * up, gelu with the tanh that most models use for it. n is a multiple of 16. y
   // may be gate or up.
   void (*gelu_mul)(const float* gate, const float* up, int64_t n, float* y);
+
+  // y = x (1 + erf(x / sqrt 2)) / 2. n is a multiple of 16. y may be x.
+  void (*gelu_erf)(const float* x, int64_t n, float* y);
 
   // x += y. n is a multiple of 16.
   void (*add)(float* x, const float* y, int64_t n);

@@ -64,6 +64,7 @@ struct Shape {
   int tile;  // tokens of an item at most
   int window = 0;
   bool split = false;  // in parts, the last one first
+  bool encoder = false;  // every token sees the whole context
   float cap = 0;
 };
 
@@ -83,7 +84,7 @@ std::vector<float> attend(const Ops& isa, const Cache& cache, const Shape& s) {
                          .kv_head = h,
                          .group = s.group,
                          .tokens = std::min(s.tile, s.tokens - first),
-                         .first_position = position,
+                         .first_position = s.encoder ? s.context - 1 : position,
                          .window = s.window,
                          .scale = 0.125f,
                          .q = all.data() + position * stride + h * s.group * d,
@@ -92,7 +93,8 @@ std::vector<float> attend(const Ops& isa, const Cache& cache, const Shape& s) {
                          .out_stride = stride,
                          .part = kAllParts,
                          .partial = partial.data(),
-                         .score_cap = s.cap};
+                           .score_cap = s.cap,
+                           .step = s.encoder ? 0 : 1};
       if (!s.split) {
         isa.attention(item);
         continue;
@@ -161,6 +163,15 @@ TEST(Attention, AgreesWithRefUnderACap) {
       split.split = true;
       expect_same_bits(attend(ops(), cache, split), attend(ops(), cache, shape), split);
     }
+}
+
+TEST(Attention, AgreesWithRefWhereEveryTokenSeesAll) {
+  for (KvType type : kKvTypes)
+    for (int head_dim : {16, 32, 64})
+      for (int context : {1, 2, 17, 256, 257, 512})
+        for (bool split : {false, true})
+          expect_near_ref(type, head_dim,
+                          {context, std::min(context, 40), 1, kMaxAttentionRows, 0, split, true});
 }
 
 TEST(Attention, BlockSizeTileAndSplitChangeNoBit) {

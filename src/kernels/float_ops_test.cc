@@ -73,6 +73,50 @@ TEST(SiluMul, NanStaysNan) {
   for (float v : y) EXPECT_TRUE(std::isnan(v));
 }
 
+TEST(LayerNorm, AgreesWithRef) {
+  for (int64_t n : {16, 64, 384, 4096})
+    for (float mean : {0.0f, 3.0f, -100.0f}) {
+      auto x = random_floats(static_cast<size_t>(n), 1);
+      for (float& v : x) v += mean;
+      const auto w = random_floats(x.size(), 2), bias = random_floats(x.size(), 3);
+      std::vector<float> a(x.size()), b(x.size());
+      ops().layer_norm(x.data(), w.data(), bias.data(), 1e-12f, n, a.data());
+      ref().layer_norm(x.data(), w.data(), bias.data(), 1e-12f, n, b.data());
+      const float tolerance = 3e-6f * (1 + std::fabs(mean));
+      for (size_t i = 0; i < a.size(); ++i)
+        ASSERT_NEAR(a[i], b[i], tolerance * (1 + std::fabs(b[i]))) << n << " mean " << mean;
+    }
+}
+
+TEST(GeluErf, AgreesWithRefOverTheWholeRange) {
+  std::vector<float> x;
+  for (float v = -60; v < 60; v += 0.0937f) x.push_back(v);
+  for (float v = -0.5f; v < 0.5f; v += 0.003f) x.push_back(v);
+  x.resize((x.size() + 15) / 16 * 16);
+  std::vector<float> a(x.size()), b(x.size());
+  ops().gelu_erf(x.data(), std::ssize(x), a.data());
+  ref().gelu_erf(x.data(), std::ssize(x), b.data());
+  for (size_t i = 0; i < x.size(); ++i)
+    ASSERT_NEAR(a[i], b[i], 5e-7f * (1 + std::fabs(b[i]))) << x[i];
+}
+
+// torch.nn.functional.gelu(x) in float64.
+TEST(GeluErf, KnownValues) {
+  std::vector<float> x(16, 0.0f), y(16);
+  const float values[] = {-3, -1, -0.5f, 0, 0.5f, 1, 3};
+  const double expected[] = {-0.00404969409489031, -0.15865525393145707, -0.15426876936299344, 0,
+                             0.34573123063700656,  0.8413447460685429,   2.9959503059051097};
+  std::copy(std::begin(values), std::end(values), x.begin());
+  ops().gelu_erf(x.data(), 16, y.data());
+  for (size_t i = 0; i < std::size(values); ++i) EXPECT_NEAR(y[i], expected[i], 5e-7) << x[i];
+}
+
+TEST(GeluErf, NanStaysNan) {
+  std::vector<float> x(16, std::nanf("")), y(16);
+  ops().gelu_erf(x.data(), 16, y.data());
+  for (float v : y) EXPECT_TRUE(std::isnan(v));
+}
+
 TEST(Rope, RotatesPairsAndLeavesTheRest) {
   for (bool interleaved : {false, true}) {
     const auto x = random_floats(3 * 64, 4);

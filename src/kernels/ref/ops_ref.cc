@@ -162,6 +162,24 @@ void gelu_mul(const float* gate, const float* up, int64_t n, float* y) {
   }
 }
 
+void layer_norm(const float* x, const float* weight, const float* bias, float eps, int64_t n,
+                float* y) {
+  double sum = 0, squares = 0;
+  for (int64_t i = 0; i < n; ++i) sum += double{x[i]};
+  const double mean = sum / static_cast<double>(n);
+  for (int64_t i = 0; i < n; ++i) squares += (double{x[i]} - mean) * (double{x[i]} - mean);
+  const double scale = 1 / std::sqrt(squares / static_cast<double>(n) + double{eps});
+  for (int64_t i = 0; i < n; ++i)
+    y[i] = static_cast<float>((double{x[i]} - mean) * scale) * weight[i] + bias[i];
+}
+
+void gelu_erf(const float* x, int64_t n, float* y) {
+  for (int64_t i = 0; i < n; ++i) {
+    const double value = double{x[i]};
+    y[i] = static_cast<float>(value / 2 * (1 + std::erf(value * M_SQRT1_2)));
+  }
+}
+
 void add(float* x, const float* y, int64_t n) {
   for (int64_t i = 0; i < n; ++i) x[i] += y[i];
 }
@@ -309,7 +327,7 @@ void attend_row(const AttentionItem& item, const float* q, int begin, int end, f
 // Parts do not exist here: the whole is computed when they are to be joined.
 void merge_attention(const AttentionItem& item) {
   for (int t = 0; t < item.tokens; ++t) {
-    const int end = item.first_position + t + 1;
+    const int end = item.first_position + t * item.step + 1;
     const int begin = item.window == 0 ? 0 : std::max(0, end - item.window);
     for (int g = 0; g < item.group; ++g)
       attend_row(item, item.q + t * item.q_stride + g * item.kv->head_dim, begin, end,
@@ -364,8 +382,10 @@ const Ops kOps_ref = {
     .matmul_bf16 = nullptr,
     .quantize_a8 = quantize_a8,
     .rms_norm = rms_norm,
+    .layer_norm = layer_norm,
     .silu_mul = silu_mul,
     .gelu_mul = gelu_mul,
+    .gelu_erf = gelu_erf,
     .add = add,
     .add_scaled = add_scaled,
     .softcap = softcap,

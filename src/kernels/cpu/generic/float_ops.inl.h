@@ -57,6 +57,42 @@ void gelu_mul(const float* gate, const float* up, int64_t n, float* y) {
   }
 }
 
+// The mean is taken away first, so that a large one costs no precision.
+void layer_norm(const float* x, const float* weight, const float* bias, float eps, int64_t n,
+                float* y) {
+  Vf sums = vzero();
+  for (int64_t i = 0; i < n; i += 16) sums = vadd(sums, vload(x + i));
+  const Vf mean = vset(horizontal_sum(sums) / static_cast<float>(n));
+  Vf squares = vzero();
+  for (int64_t i = 0; i < n; i += 16) {
+    const Vf v = vsub(vload(x + i), mean);
+    squares = vfma(v, v, squares);
+  }
+  const float variance = horizontal_sum(squares) / static_cast<float>(n);
+  const Vf scale = vset(1.0f / __builtin_sqrtf(variance + eps));
+  for (int64_t i = 0; i < n; i += 16)
+    vstore(y + i, vfma(vmul(vsub(vload(x + i), mean), scale), vload(weight + i), vload(bias + i)));
+}
+
+// erfc(u) = t P(t) e^(-u^2) for u >= 0, t = 1 / (1 + 0.3275911 u), within 1.5e-7 (Abramowitz and
+// Stegun 7.1.26). With u = |x| / sqrt 2 and half of it, gelu(x) is x - x half for positive x, x half
+// for negative ones.
+void gelu_erf(const float* x, int64_t n, float* y) {
+  for (int64_t i = 0; i < n; i += 16) {
+    const Vf v = vload(x + i), negated = vsub(vzero(), v);
+    const Vf magnitude = vmax(negated, v);
+    const Vf t = vdiv(vset(1.0f), vfma(magnitude, vset(0.23164189f), vset(1.0f)));
+    Vf p = vset(0.5307027145f);
+    p = vfma(p, t, vset(-0.726576013f));
+    p = vfma(p, t, vset(0.7107068705f));
+    p = vfma(p, t, vset(-0.142248368f));
+    p = vfma(p, t, vset(0.127414796f));
+    const Vf half = vmul(vmul(p, t), vexp(vmul(vmul(v, v), vset(-0.5f))));
+    // max(x, 0) - |x| half; NaN stays NaN by the product.
+    vstore(y + i, vsub(vmax(vzero(), v), vmul(magnitude, half)));
+  }
+}
+
 void add(float* x, const float* y, int64_t n) {
   for (int64_t i = 0; i < n; i += 16) vstore(x + i, vadd(vload(x + i), vload(y + i)));
 }
