@@ -36,6 +36,7 @@ constexpr std::array kArchitectures = {
                  .window_pattern = 6,
                  .local_rope_base = 10000,
                  .layers_scaled_by_width = 62},
+    Architecture{.name = "bert", .qkv_bias = true, .encoder = true},
 };
 
 }  // namespace

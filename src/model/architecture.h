@@ -35,6 +35,11 @@ struct Architecture {
   float score_cap = 0;
   float logit_cap = 0;
 
+  // BERT's kind: every token sees the whole sequence, positions are learned, norms come after what
+  // they follow and, like all products, have a bias; one matrix up, GELU by erf. It makes hidden
+  // states and no logits, and keeps no K and V beyond a step.
+  bool encoder = false;
+
   // Models of so many layers scale scores by the hidden size per head, not by the head size.
   int layers_scaled_by_width = 0;
 };

@@ -27,8 +27,8 @@ struct BatchSequence {
 struct ForwardBatch {
   std::span<const TokenId> tokens;
   std::span<const BatchSequence> sequences;  // in order of first_row, covering all tokens
-  // The only rows that logits() may be asked for after this step, ascending; nothing: all. The end
-  // of the last layer is computed for these alone.
+  // The only rows that logits() and hidden() may be asked for after this step, ascending; nothing:
+  // all. The end of the last layer is computed for these alone.
   std::optional<std::span<const int>> logits_rows{};
   std::stop_token cancel{};  // looked at between layers
 

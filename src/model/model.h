@@ -18,6 +18,9 @@ struct ModelLimits {
   int num_blocks = 0;              // KV blocks
   int block_size = 0;              // tokens per KV block
   int max_lora_rank = 0;           // of adapters; 0: the model takes none
+  int hidden_size = 0;             // floats of a row of hidden(); 0: there is no hidden()
+  // Every token sees the whole sequence, so that a step has whole ones; there are no logits.
+  bool is_encoder = false;
 };
 
 // One thread at a time.
@@ -34,6 +37,13 @@ class Model {
 
   // Logits after the given rows (ascending) of the last forward. out: [rows.size()][logits_stride].
   virtual void logits(std::span<const int> rows, float* out) = 0;
+
+  // What the last layer gave for these rows of the last forward, after the final norm. out:
+  // [rows.size()][hidden_size].
+  virtual void hidden(std::span<const int> rows, float* out) {
+    (void)rows;
+    (void)out;
+  }
 
   // Copies a block's content, all layers (copy-on-write).
   virtual void copy_block(BlockId from, BlockId to) = 0;

@@ -25,9 +25,15 @@ constexpr std::string_view kCommonKeys[] = {
     "attention.head_count_kv",
     "attention.key_length",
     "attention.value_length",
-    "attention.layer_norm_rms_epsilon",
     "attention.causal",
     "attention.scale",
+    "pooling_type",
+    "pooling_normalize",
+    "matryoshka",
+    "tensor_data_layout",
+};
+constexpr std::string_view kDecoderKeys[] = {
+    "attention.layer_norm_rms_epsilon",
     "rope.dimension_count",
     "rope.freq_base",
     "rope.scaling.type",
@@ -37,8 +43,8 @@ constexpr std::string_view kCommonKeys[] = {
     "rope.scaling.finetuned",
     "rope.scaling.yarn_beta_fast",
     "rope.scaling.yarn_beta_slow",
-    "tensor_data_layout",
 };
+constexpr std::string_view kEncoderKeys[] = {"attention.layer_norm_epsilon"};
 constexpr std::string_view kWindowKeys[] = {"attention.sliding_window"};
 constexpr std::string_view kPatternKeys[] = {"attention.sliding_window_pattern"};
 constexpr std::string_view kLocalRopeKeys[] = {"rope.freq_base_swa"};
@@ -53,8 +59,8 @@ bool is_known_key(const Architecture& a, std::string_view key) {
   const auto in = [key](std::span<const std::string_view> keys) {
     return std::ranges::find(keys, key) != keys.end();
   };
-  return in(kCommonKeys) || (a.windows && in(kWindowKeys)) ||
-         (a.window_pattern > 0 && in(kPatternKeys)) ||
+  return in(kCommonKeys) || (a.encoder ? in(kEncoderKeys) : in(kDecoderKeys)) ||
+         (a.windows && in(kWindowKeys)) || (a.window_pattern > 0 && in(kPatternKeys)) ||
          (a.local_rope_base > 0 && in(kLocalRopeKeys)) || (a.multipliers && in(kMultiplierKeys)) ||
          (a.score_cap > 0 && in(kCapKeys)) || (a.experts != HasExperts::no && in(kExpertKeys));
 }
@@ -150,6 +156,23 @@ Result<void> read_experts(const ModelSource& file, const ConfigReader& reader, M
   return {};
 }
 
+Result<void> read_norm_eps(const ConfigReader& reader, ModelConfig& c) {
+  const std::string_view name =
+      c.architecture->encoder ? "attention.layer_norm_epsilon" : "attention.layer_norm_rms_epsilon";
+  OCTAVO_TRY(c.norm_eps, reader.file().get_f32(reader.key(name)));
+  if (!(c.norm_eps >= 0)) return reader.error(name, "must not be negative");
+  return {};
+}
+
+// Whether tokens see those after them is the family's; a file may only agree.
+Result<void> check_causal(const ConfigReader& reader, const ModelConfig& c) {
+  OCTAVO_TRY(const auto causal, reader.file().find_bool(reader.key("attention.causal")));
+  if (!causal || *causal != c.architecture->encoder) return {};
+  return reader.error("attention.causal",
+                      fmt::format("is {}, which this family is not computed with", *causal),
+                      ErrorCode::unsupported);
+}
+
 // Where experts have a size of their own, that of the other key is not used.
 Result<void> read_intermediate_size(const ConfigReader& reader, ModelConfig& c) {
   const bool own = c.experts.count > 0 && reader.has("expert_feed_forward_length");
@@ -189,13 +212,10 @@ Result<ModelConfig> read_model_config(const ModelSource& file) {
   OCTAVO_TRY(c.context_length, reader.dimension("context_length", 1 << 28));
   OCTAVO_CHECK_OK(read_heads(file, reader, c));
   OCTAVO_CHECK_OK(read_windows(reader, c));
-  OCTAVO_CHECK_OK(read_rope(reader, c));
+  if (!c.architecture->encoder) OCTAVO_CHECK_OK(read_rope(reader, c));
   OCTAVO_CHECK_OK(read_scales(reader, c));
-  OCTAVO_TRY(c.rms_eps, file.get_f32(reader.key("attention.layer_norm_rms_epsilon")));
-  if (!(c.rms_eps >= 0))
-    return fail(ErrorCode::corrupt_file,
-                fmt::format("{}: {} must not be negative", file.file(),
-                            reader.key("attention.layer_norm_rms_epsilon")));
+  OCTAVO_CHECK_OK(read_norm_eps(reader, c));
+  OCTAVO_CHECK_OK(check_causal(reader, c));
   OCTAVO_CHECK_OK(check_kernel_limits(file, c));
   const TensorView* embedding = file.find_tensor("token_embd.weight");
   if (!embedding)
@@ -212,7 +232,7 @@ Result<ModelConfig> read_model_config(const ModelSource& file) {
 }
 
 KvShape kv_shape(const ModelConfig& c) {
-  return {.num_layers = c.num_layers,
+  return {.num_layers = c.num_kv_layers(),
           .num_heads = c.num_heads,
           .num_kv_heads = c.num_kv_heads,
           .head_dim = c.head_dim,

@@ -41,7 +41,7 @@ struct ModelConfig {
   float logit_scale = 1;
   float logit_cap = 0;     // as score_cap, of the scaled logits
   int context_length = 0;  // tokens the model was made for
-  float rms_eps = 0;
+  float norm_eps = 0;
   bool tied_head = false;  // no output.weight: the embedding is the head
   RopeConfig rope;
   std::optional<RopeConfig> local_rope{};  // of layers with a window; nothing: the same
@@ -49,6 +49,9 @@ struct ModelConfig {
   // see all.
   std::vector<int> windows{};
 
+  // Of the KV cache. An encoder's layers use the same one in turn.
+  int num_kv_layers() const { return architecture->encoder ? 1 : num_layers; }
+  int kv_layer(int layer) const { return architecture->encoder ? 0 : layer; }
   int window(int layer) const { return windows.empty() ? 0 : windows[static_cast<size_t>(layer)]; }
 };
 

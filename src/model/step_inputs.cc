@@ -32,6 +32,8 @@ Result<StepInputs> StepInputs::create(const ModelConfig& config, int block_size,
                                       int max_num_batched_tokens, int max_threads,
                                       bool share_prefixes) {
   StepInputs inputs;
+  inputs.is_encoder_ = config.architecture->encoder;
+  share_prefixes &= !inputs.is_encoder_;
   inputs.num_heads_ = config.num_heads;
   inputs.num_kv_heads_ = config.num_kv_heads;
   inputs.head_dim_ = config.head_dim;
@@ -116,24 +118,27 @@ void StepInputs::plan_sequence(const BatchSequence& s, const int32_t* table,
     for (int head = 0; head < num_heads_;) {
       const int in_group = std::min(heads_per_item(), group - head % group);
       const int tokens = std::min(tile, s.num_tokens - first);
+      const int end = is_encoder_ ? s.num_tokens : first + tokens;  // of what is seen
       const int64_t offset = (s.first_row + first) * q_dim + int64_t{head} * head_dim_;
-      works_.push_back({.item = {.kv = nullptr,
-                                 .block_table = table,
-                                 .kv_head = head / group,
-                                 .group = in_group,
-                                 .tokens = tokens,
-                                 .first_position = s.first_position + first,
-                                 .window = 0,
-                                 .scale = score_scale_,
-                                 .q = buffers.q + offset,
-                                 .q_stride = q_dim,
-                                 .out = buffers.attended + offset,
-                                 .out_stride = q_dim,
-                                 .part = kernels::kAllParts,
-                                 .partial = nullptr,
-                                 .score_cap = score_cap_},
-                        .row = s.first_row + first,
-                        .parts = parts_of(s.first_position + first + tokens)});
+      works_.push_back(
+          {.item = {.kv = nullptr,
+                    .block_table = table,
+                    .kv_head = head / group,
+                    .group = in_group,
+                    .tokens = tokens,
+                    .first_position = s.first_position + (is_encoder_ ? end - 1 : first),
+                    .window = 0,
+                    .scale = score_scale_,
+                    .q = buffers.q + offset,
+                    .q_stride = q_dim,
+                    .out = buffers.attended + offset,
+                    .out_stride = q_dim,
+                    .part = kernels::kAllParts,
+                    .partial = nullptr,
+                    .score_cap = score_cap_,
+                    .step = is_encoder_ ? 0 : 1},
+           .row = s.first_row + first,
+           .parts = parts_of(s.first_position + end)});
       head += in_group;
     }
 }

@@ -120,6 +120,7 @@ class StepInputs {
     return tokens * num_heads_ * (head_dim_ + 2);
   }
 
+  bool is_encoder_ = false;
   int num_heads_ = 0, num_kv_heads_ = 0, head_dim_ = 0;
   float score_scale_ = 0;
   float score_cap_ = 0;

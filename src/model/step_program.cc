@@ -26,6 +26,11 @@ class Recorder {
     for (layer_ = 0; layer_ < c.num_layers; ++layer_) {
       const LayerWeights& w = model_.weights.layers[static_cast<size_t>(layer_)];
       const bool last = layer_ + 1 == c.num_layers;
+      if (c.architecture->encoder) {
+        encoder_layer(w, last && shape.kept < shape.tokens);
+        if (!last) layer_end();
+        continue;
+      }
       if (last && shape.kept == 0) return only_keys_and_values(w);
       attention_block(w, last && shape.kept < shape.tokens);
       ffn_block(w);
@@ -155,15 +160,47 @@ class Recorder {
     if (!program_.places_in_attention) place();
     add(Kind::attend, StepPart::attention);
     barrier();
-    if (drops_rows) {
-      add(Kind::keep, StepPart::plan);
-      barrier();
-      rows_ = program_.shape.kept;
-      kept_ = true;
-    }
+    if (drops_rows) drop_rows();
     add_to_residual(StepPart::o, buffers_.attended, int64_t{c.num_heads} * c.head_dim, w.o,
                     w.post_attention_norm);
     barrier();
+  }
+
+  void drop_rows() {
+    add(Kind::keep, StepPart::plan);
+    barrier();
+    rows_ = program_.shape.kept;
+    kept_ = true;
+  }
+
+  void layer_norm(const std::vector<float>& weight, const std::vector<float>& bias) {
+    barrier();
+    StepOp& op = add(Kind::layer_norm, StepPart::norm);
+    op.cols = model_.config.hidden_size;
+    op.weight = weight.data();
+    op.bias = bias.data();
+  }
+
+  void encoder_layer(const LayerWeights& w, bool drops_rows) {
+    const ModelConfig& c = model_.config;
+    round(buffers_.residual, c.hidden_size, w.q);
+    product(Kind::multiply, StepPart::qkv, buffers_.residual, c.hidden_size, {&w.q, &w.k, &w.v})
+        .out = {buffers_.q, buffers_.k, buffers_.v};
+    barrier();
+    place();
+    add(Kind::attend, StepPart::attention);
+    barrier();
+    if (drops_rows) drop_rows();
+    if (rows_ == 0) return;
+    add_to_residual(StepPart::o, buffers_.attended, int64_t{c.num_heads} * c.head_dim, w.o, {});
+    layer_norm(w.attention_norm, w.attention_norm_bias);
+    barrier();
+    round(buffers_.residual, c.hidden_size, w.up);
+    product(Kind::up, StepPart::gate_up, buffers_.residual, c.hidden_size, {&w.up}).out[0] =
+        buffers_.inner;
+    barrier();
+    add_to_residual(StepPart::down, buffers_.inner, c.intermediate_size, w.down, {});
+    layer_norm(w.ffn_norm, w.ffn_norm_bias);
   }
 
   void ffn_block(const LayerWeights& w) {
@@ -230,7 +267,7 @@ void record_step(const StepModel& model, const StepShape& shape, StepProgram& pr
   // One token of a sequence per row, and one item per row and KV head: whoever attends to a row's
   // position can put it there, too.
   program.places_in_attention =
-      shape.single_tokens && shape.kept > 0 &&
+      shape.single_tokens && shape.kept > 0 && !model.config.architecture->encoder &&
       model.config.num_heads / model.config.num_kv_heads <= kernels::kMaxAttentionRows;
   Recorder(model, program).step();
 }

@@ -24,7 +24,7 @@ struct StepShape {
 
 struct StepOp {
   enum class Kind : uint8_t {
-    begin,           // embedding rows and the angles of their positions
+    begin,           // embedding rows and the angles of their positions; of encoders, normed
     barrier,         // threads wait for each other
     layer_end,       // the same, and the step may be cancelled here
     norm,            // rows of `in`, which are the residual: normed, and rounded for the product
@@ -32,8 +32,10 @@ struct StepOp {
     round,           // rows of `in`, rounded for the product
     shrink,          // what adapters make of `in` for the product that follows
     multiply,        // out = W in + bias, for up to three matrices
-    multiply_add,    // residual += W in
+    multiply_add,    // residual += W in + bias
     gate_up,         // inner = activation(W0 in) * (W1 in)
+    up,              // inner = gelu(W in + bias), of encoders
+    layer_norm,      // the residual's rows are normed where they are
     add_normed,      // residual += the normed rows of `in`
     route,           // norms rows of `in`; the router picks experts for each
     group,           // finds the rows of each expert
@@ -56,6 +58,7 @@ struct StepOp {
   int64_t cols = 0;               // of `in`
   const float* in = nullptr;      // products: nullptr: the normed rows
   const float* weight = nullptr;  // of the norm
+  const float* bias = nullptr;    // of a layer_norm
   bool gelu = false;              // the activation; else silu
   int num_linears = 0;
   std::array<const Linear*, 3> linears{};

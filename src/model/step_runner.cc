@@ -51,6 +51,10 @@ void StepRunner::carry_out(const StepOp& op, bool places_in_attention) {
       return multiply_add(op);
     case StepOp::Kind::gate_up:
       return gate_up(op);
+    case StepOp::Kind::up:
+      return up(op);
+    case StepOp::Kind::layer_norm:
+      return layer_norm(op);
     case StepOp::Kind::add_normed:
       return add_normed(op);
     case StepOp::Kind::route:
@@ -99,8 +103,9 @@ void StepRunner::embed(int64_t row) {
   kernels::unpack_row(run_.weights.embedding.view(),
                       raw(run_.inputs.tokens()[static_cast<size_t>(row)]), x);
   const float scale = run_.config.embedding_scale;
-  if (scale == 1) return;
-  for (int64_t i = 0; i < hidden; ++i) x[i] *= scale;
+  if (scale != 1)
+    for (int64_t i = 0; i < hidden; ++i) x[i] *= scale;
+  if (run_.config.architecture->encoder) finish_encoder_embedding(row, x);
 }
 
 void StepRunner::find_angles(int64_t row) {
@@ -127,7 +132,7 @@ void StepRunner::norm(const StepOp& op) {
   const kernels::A8 rounded = with_cols(out.rounded, op.cols);
   for_my_rows(op.rows, op.few, [&](int64_t row) {
     float* normed = out.normed + row * op.cols;
-    ops_.rms_norm(op.in + row * op.cols, op.weight, run_.config.rms_eps, op.cols, normed);
+    ops_.rms_norm(op.in + row * op.cols, op.weight, run_.config.norm_eps, op.cols, normed);
     if (op.rounds) ops_.quantize_a8(normed, rounded, row);
   });
 }
@@ -139,7 +144,7 @@ void StepRunner::norm_heads(const StepOp& op) {
   const auto norm = [&](float* rows, const std::vector<float>& weight) {
     const auto cols = std::ssize(weight);
     for (int64_t row = first; rows && row < last; ++row)
-      ops_.rms_norm(rows + row * cols, weight.data(), c.rms_eps, cols, rows + row * cols);
+      ops_.rms_norm(rows + row * cols, weight.data(), c.norm_eps, cols, rows + row * cols);
   };
   norm(op.out[0], w.all_q_norm);
   norm(op.out[1], w.all_k_norm);
@@ -154,7 +159,7 @@ void StepRunner::round(const StepOp& op) {
 // With so few rows the time goes into reading panels, each fetched while the one before is
 // multiplied.
 constexpr int kReadingRows = 32;
-Team::Sharing sharing_of(const StepOp& op) {
+Team::Sharing StepRunner::sharing_of(const StepOp& op) {
   return op.rows <= kReadingRows ? Team::Sharing::ranges : Team::Sharing::balanced;
 }
 
@@ -212,6 +217,7 @@ void StepRunner::multiply_add(const StepOp& op) {
         for (int64_t from = begin; from < end; from += most) {
           const int64_t to = std::min(from + most, end), width = (to - from) * kRows;
           multiply_panels(slice(w, from, to), input_of(op), mine_.products, width);
+          add_bias(*op.linears[0], from, width, op.rows);
           if (op.adapted) add_adapters(op, 0, from, to, mine_.products, width);
           for (int64_t row = 0; row < op.rows; ++row)
             ops_.add_scaled(op.out[0] + row * stride + from * kRows, mine_.products + row * width,
@@ -258,7 +264,7 @@ void StepRunner::add_normed(const StepOp& op) {
   const auto [first, last] = team_.range(op.rows);
   for (int64_t row = first; row < last; ++row) {
     float* x = const_cast<float*>(op.in) + row * op.cols;
-    ops_.rms_norm(x, op.weight, run_.config.rms_eps, op.cols, x);
+    ops_.rms_norm(x, op.weight, run_.config.norm_eps, op.cols, x);
     ops_.add_scaled(buffers_.residual + row * op.cols, x, run_.config.residual_scale, op.cols);
   }
 }
@@ -269,7 +275,7 @@ void StepRunner::prepare_heads(float* x, int heads, const std::vector<float>& no
   const ModelConfig& c = run_.config;
   if (!norm.empty())
     for (int head = 0; head < heads; ++head)
-      ops_.rms_norm(x + head * c.head_dim, norm.data(), c.rms_eps, c.head_dim,
+      ops_.rms_norm(x + head * c.head_dim, norm.data(), c.norm_eps, c.head_dim,
                     x + head * c.head_dim);
   const int64_t pairs = run_.ropes[0].pairs();
   const int64_t kind = std::ssize(run_.ropes) > 1 && c.window(layer) > 0 ? 1 : 0;
@@ -281,7 +287,7 @@ void StepRunner::prepare_heads(float* x, int heads, const std::vector<float>& no
 void StepRunner::place(const StepOp& op) {
   const ModelConfig& c = run_.config;
   const LayerWeights& w = run_.weights.layers[static_cast<size_t>(op.layer)];
-  const kernels::KvLayer kv = run_.kv.layer(op.layer);
+  const kernels::KvLayer kv = run_.kv.layer(run_.config.kv_layer(op.layer));
   const auto [first, last] = team_.range(op.rows);
   for (int64_t row = first; row < last; ++row) {
     float* k = buffers_.k + row * c.num_kv_heads * c.head_dim;
@@ -297,7 +303,8 @@ void StepRunner::place(const StepOp& op) {
 }
 
 void StepRunner::attend(const StepOp& op, bool places) {
-  const LayerView at = {op.layer, run_.kv.layer(op.layer), run_.config.window(op.layer)};
+  const LayerView at = {op.layer, run_.kv.layer(run_.config.kv_layer(op.layer)),
+                        run_.config.window(op.layer)};
   if (run_.inputs.num_shared_units() > 0) {
     if (places) place(op);  // once, not for each part
     places = false;
@@ -419,7 +426,7 @@ void StepRunner::head(std::span<const int> rows, float* out) {
   for_my_rows(op.rows, op.few, [&](int64_t i) {
     float* normed = to.normed + i * hidden;
     ops_.rms_norm(buffers_.residual + rows[static_cast<size_t>(i)] * hidden,
-                  run_.weights.final_norm.data(), run_.config.rms_eps, hidden, normed);
+                  run_.weights.final_norm.data(), run_.config.norm_eps, hidden, normed);
     if (run_.rounds && info(w.type).quantized)
       ops_.quantize_a8(normed, with_cols(to.rounded, hidden), i);
   });

@@ -81,6 +81,13 @@ class StepRunner {
   void place_heads(const AttentionWork& work, const LayerView& at, kernels::AttentionItem& item,
                    bool stores);
 
+  // Encoders: step_runner_encoder.cc
+  void finish_encoder_embedding(int64_t row, float* x);
+  void up(const StepOp& op);
+  void layer_norm(const StepOp& op);
+  // To `rows` rows of mine_.products, each of `width` floats from panel `from` on.
+  void add_bias(const Linear& linear, int64_t from, int64_t width, int64_t rows);
+
   // Experts: step_runner_experts.cc
   void route(const StepOp& op);
   void choose(int64_t row);
@@ -107,6 +114,7 @@ class StepRunner {
     int64_t cols;
     int64_t rows;
   };
+  static Team::Sharing sharing_of(const StepOp& op);
   Input input_of(const StepOp& op) const;
   Input expert_input(int expert, const float* rows, int64_t cols) const;
   void finish_logits(float* logits, int64_t n) const;

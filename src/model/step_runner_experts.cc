@@ -48,7 +48,7 @@ void StepRunner::route(const StepOp& op) {
   if (first == last) return;
   float* normed = buffers_.many.normed;
   for (int64_t row = first; row < last; ++row)
-    ops_.rms_norm(op.in + row * op.cols, op.weight, run_.config.rms_eps, op.cols,
+    ops_.rms_norm(op.in + row * op.cols, op.weight, run_.config.norm_eps, op.cols,
                   normed + row * op.cols);
   const kernels::PanelMatrix w = op.linears[0]->weight.view();
   const int64_t stride = w.panels() * kRows;

@@ -60,7 +60,7 @@ Result<std::unique_ptr<Transformer>> Transformer::create(ModelConfig config, Mod
                                                          const TransformerOptions& options) {
   OCTAVO_CHECK_OK(check_options(options));
   OCTAVO_CHECK_OK(check_windows(config));
-  const KvLayout layout{.num_layers = config.num_layers,
+  const KvLayout layout{.num_layers = config.num_kv_layers(),
                         .num_kv_heads = config.num_kv_heads,
                         .head_dim = config.head_dim,
                         .block_size = options.block_size,
@@ -81,10 +81,12 @@ Result<void> Transformer::allocate(const TransformerOptions& options) {
              .max_logits_rows = max_logits_rows(c.vocab_size, options.max_num_batched_tokens),
              .num_blocks = options.num_blocks,
              .block_size = options.block_size,
-             .max_lora_rank = options.max_lora_rank};
+             .max_lora_rank = options.max_lora_rank,
+             .hidden_size = c.hidden_size,
+             .is_encoder = c.architecture->encoder};
   ropes_.emplace_back(c.rope, c.context_length);
   if (c.local_rope) ropes_.emplace_back(*c.local_rope, c.context_length);
-  head_rows_.reserve(static_cast<size_t>(limits_.max_logits_rows));
+  head_rows_.reserve(static_cast<size_t>(options.max_num_batched_tokens));
   for (const LayerWeights& w : weights_.layers) {
     for (const Linear* linear : {&w.q, &w.k, &w.v, &w.o, &w.gate, &w.up, &w.down})
       add_cost(layers_cost_, linear->weight.view());
@@ -144,13 +146,30 @@ bool Transformer::forward(const ForwardBatch& batch) {
 }
 
 // The step left the rows it kept at the front, in their order.
-void Transformer::logits(std::span<const int> rows, float* out) {
-  if (profile_) profile_->start();
+void Transformer::find_kept(std::span<const int> rows) {
   const std::span<const int> kept = inputs_.kept_rows();
   head_rows_.clear();
   for (const int row : rows)
     head_rows_.push_back(
         static_cast<int>(std::lower_bound(kept.begin(), kept.end(), row) - kept.begin()));
+}
+
+void Transformer::hidden(std::span<const int> rows, float* out) {
+  find_kept(rows);
+  const int64_t size = config_.hidden_size;
+  for (const int row : head_rows_) {
+    const float* x = buffers_.residual + row * size;
+    if (config_.architecture->encoder)
+      std::copy_n(x, size, out);
+    else
+      ops_.rms_norm(x, weights_.final_norm.data(), config_.norm_eps, size, out);
+    out += size;
+  }
+}
+
+void Transformer::logits(std::span<const int> rows, float* out) {
+  if (profile_) profile_->start();
+  find_kept(rows);
   StepCost cost;
   add_cost(cost, weights_.output_head().view());
   cost.macs *= std::ssize(rows);

@@ -50,6 +50,7 @@ class Transformer : public Model {
   const ModelLimits& limits() const override { return limits_; }
   bool forward(const ForwardBatch& batch) override;
   void logits(std::span<const int> rows, float* out) override;
+  void hidden(std::span<const int> rows, float* out) override;
   void copy_block(BlockId from, BlockId to) override { kv_.copy_block(from, to); }
 
   // Times every following step into *profile, which must outlive its use; nullptr: no timing.
@@ -74,6 +75,7 @@ class Transformer : public Model {
         programs_(options.reuse_steps) {}
 
   Result<void> allocate(const TransformerOptions& options);
+  void find_kept(std::span<const int> rows);
   StepRun prepare_run();
   int threads_of(const StepCost& cost) const {
     return all_threads_ ? pool_.size() : threads_for(cost, pool_.size());
@@ -93,7 +95,7 @@ class Transformer : public Model {
   StepBuffers buffers_;
   StepInputs inputs_;
   StepPrograms programs_;
-  std::vector<int> head_rows_;  // of the residual, for logits()
+  std::vector<int> head_rows_;  // of the residual, for logits() and hidden()
   StepProfile* profile_ = nullptr;
 };
 

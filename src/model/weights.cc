@@ -58,6 +58,23 @@ class WeightLoader {
     return values;
   }
 
+  // A small matrix as floats, row after row.
+  Result<std::vector<float>> table(const std::string& name, int64_t rows, int64_t cols) {
+    OCTAVO_TRY(const TensorView* tensor, find(name, 2, cols, rows, 1));
+    std::vector<float> values(static_cast<size_t>(rows * cols));
+    const TensorView stored = file_.read(*tensor, room_);
+    const size_t stride = row_bytes(tensor->type, static_cast<size_t>(cols));
+    for (int64_t row = 0; row < rows; ++row)
+      dequantize_row(tensor->type, stored.data.data() + static_cast<size_t>(row) * stride,
+                     values.data() + row * cols, cols);
+    done(*tensor);
+    return values;
+  }
+  int64_t rows_of(const std::string& name) const {  // 1 if there is no such tensor
+    const TensorView* tensor = file_.find_tensor(name);
+    return tensor ? tensor->rows() : 1;
+  }
+
   Result<Linear> linear(const std::string& name, int64_t rows, int64_t cols, bool bias) {
     Linear out;
     OCTAVO_TRY(out.weight, matrix(name + ".weight", rows, cols));
@@ -168,6 +185,10 @@ class LayerLoader {
       : loader_(loader), c_(config), arch_(*config.architecture), index_(index) {}
 
   Result<LayerWeights> load() {
+    if (arch_.encoder) {
+      OCTAVO_CHECK_OK(load_encoder());
+      return std::move(layer_);
+    }
     OCTAVO_CHECK_OK(load_attention());
     OCTAVO_CHECK_OK(load_ffn());
     return std::move(layer_);
@@ -190,6 +211,17 @@ class LayerLoader {
   Result<void> experts(Linear& out, std::string_view part, int64_t rows, int64_t cols) {
     OCTAVO_TRY(out.weight, loader_.matrix(name(part), rows, cols, c_.experts.count));
     return {};
+  }
+
+  Result<void> load_encoder() {
+    OCTAVO_CHECK_OK(load_qkv());
+    OCTAVO_CHECK_OK(linear(layer_.o, "attn_output", c_.hidden_size, q_dim(), true));
+    OCTAVO_CHECK_OK(vector(layer_.attention_norm, "attn_output_norm.weight", c_.hidden_size));
+    OCTAVO_CHECK_OK(vector(layer_.attention_norm_bias, "attn_output_norm.bias", c_.hidden_size));
+    OCTAVO_CHECK_OK(linear(layer_.up, "ffn_up", c_.intermediate_size, c_.hidden_size, true));
+    OCTAVO_CHECK_OK(linear(layer_.down, "ffn_down", c_.hidden_size, c_.intermediate_size, true));
+    OCTAVO_CHECK_OK(vector(layer_.ffn_norm, "layer_output_norm.weight", c_.hidden_size));
+    return vector(layer_.ffn_norm_bias, "layer_output_norm.bias", c_.hidden_size);
   }
 
   Result<void> load_attention() {
@@ -265,6 +297,19 @@ class LayerLoader {
   LayerWeights layer_;
 };
 
+Result<EncoderWeights> load_encoder_embedding(WeightLoader& loader, const ModelConfig& c) {
+  EncoderWeights out;
+  OCTAVO_TRY(out.positions, loader.table("position_embd.weight", c.context_length, c.hidden_size));
+  constexpr const char* kTypes = "token_types.weight";
+  OCTAVO_TRY(const std::vector<float> types,
+             loader.table(kTypes, loader.rows_of(kTypes), c.hidden_size));
+  for (size_t i = 0; i < out.positions.size(); ++i)
+    out.positions[i] += types[i % static_cast<size_t>(c.hidden_size)];
+  OCTAVO_TRY(out.norm, loader.vector("token_embd_norm.weight", c.hidden_size));
+  OCTAVO_TRY(out.norm_bias, loader.vector("token_embd_norm.bias", c.hidden_size));
+  return out;
+}
+
 }  // namespace
 
 Result<ModelWeights> load_weights(const ModelSource& file, const ModelConfig& config,
@@ -277,7 +322,11 @@ Result<ModelWeights> load_weights(const ModelSource& file, const ModelConfig& co
   if (!config.tied_head) {
     OCTAVO_TRY(weights.head, loader.matrix("output.weight", config.vocab_size, config.hidden_size));
   }
-  OCTAVO_TRY(weights.final_norm, loader.vector("output_norm.weight", config.hidden_size));
+  if (config.architecture->encoder) {
+    OCTAVO_TRY(weights.encoder, load_encoder_embedding(loader, config));
+  } else {
+    OCTAVO_TRY(weights.final_norm, loader.vector("output_norm.weight", config.hidden_size));
+  }
   for (int i = 0; i < config.num_layers; ++i) {
     OCTAVO_TRY(LayerWeights layer, LayerLoader(loader, config, i).load());
     weights.layers.push_back(std::move(layer));

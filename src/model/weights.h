@@ -29,19 +29,27 @@ struct ExpertWeights {
 // What a family has not is empty. Parts of a fused matrix are matrices like others: they lie one
 // after the other in it.
 struct LayerWeights {
-  std::vector<float> attention_norm;
+  std::vector<float> attention_norm;  // encoders: after attention, with a bias
   Linear q, k, v, o;
   std::vector<float> q_norm, k_norm;          // of each head
   std::vector<float> all_q_norm, all_k_norm;  // of all heads together
   std::vector<float> post_attention_norm;
-  std::vector<float> ffn_norm;
+  std::vector<float> ffn_norm;  // encoders: at the end of the layer, with a bias
+  std::vector<float> attention_norm_bias, ffn_norm_bias;
   Linear gate, up, down;
   ExpertWeights experts;  // instead of the three
   std::vector<float> post_ffn_norm;
 };
 
+// What encoders add to a token's embedding, and its norm.
+struct EncoderWeights {
+  std::vector<float> positions;  // [context][hidden], with the embedding of the first token type
+  std::vector<float> norm, norm_bias;
+};
+
 struct ModelWeights {
   kernels::PackedMatrix embedding;
+  EncoderWeights encoder;
   kernels::PackedMatrix head;  // empty if tied
   std::vector<float> final_norm;
   std::vector<LayerWeights> layers;
