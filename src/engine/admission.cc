@@ -34,11 +34,31 @@ Result<void> check_blocks(int64_t prompt, int max_tokens, const AdmissionLimits&
   return {};
 }
 
+Result<void> check_purpose(const Request& request, const AdmissionLimits& limits) {
+  if (!request.pooling && limits.is_encoder)
+    return fail(ErrorCode::unsupported,
+                "this model is an encoder: it makes embeddings and writes no text; ask "
+                "/v1/embeddings or octavo embed, or take a model that generates");
+  if (!request.pooling) return {};
+  if (limits.hidden_size == 0)
+    return fail(ErrorCode::unsupported, "this model makes no embeddings");
+  const int dimensions = request.pooling->dimensions;
+  if (dimensions < 0 || dimensions > limits.hidden_size)
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("dimensions is {}; an embedding of this model has 1 to {}", dimensions,
+                            limits.hidden_size));
+  return {};
+}
+
 }  // namespace
 
 Result<int> tokens_to_generate(const Request& request, int max_model_len) {
   const auto prompt = static_cast<int64_t>(request.prompt_token_ids.size());
-  const std::optional<int> asked = request.params.max_tokens;
+  const std::optional<int> asked = request.pooling ? 0 : request.params.max_tokens;
+  if (request.pooling && prompt > max_model_len)
+    return fail(ErrorCode::context_overflow,
+                fmt::format("the input has {} tokens and the context holds {}; shorten it", prompt,
+                            max_model_len));
   if (prompt + asked.value_or(1) > max_model_len)
     return fail(ErrorCode::context_overflow,
                 asked ? fmt::format("the prompt has {} tokens and max_tokens is {}, but the "
@@ -51,7 +71,9 @@ Result<int> tokens_to_generate(const Request& request, int max_model_len) {
 }
 
 Result<void> check_request(const Request& request, const AdmissionLimits& limits) {
-  OCTAVO_CHECK_OK(validate(request.params, limits.num_tokens, limits.max_logprobs));
+  OCTAVO_CHECK_OK(check_purpose(request, limits));
+  if (!request.pooling)
+    OCTAVO_CHECK_OK(validate(request.params, limits.num_tokens, limits.max_logprobs));
   if (request.priority != 0 && !limits.has_priorities)
     return fail(
         ErrorCode::invalid_argument,

@@ -13,11 +13,14 @@ struct AdmissionLimits {
   int block_size = 0;
   int max_logprobs = kMaxLogprobs;
   int max_lora_rank = 0;       // of adapters
+  int hidden_size = 0;         // of an embedding; 0: the model makes none
+  bool is_encoder = false;     // it makes nothing else
   bool has_priorities = true;  // false: a request that names one is refused
 };
 
 // Errors: invalid_argument (parameters, an empty prompt, ids that are no tokens), context_overflow,
-// resource_exhausted (a choice needs more KV blocks than there are).
+// unsupported (text from an encoder, or an embedding from a model without), resource_exhausted (a
+// choice needs more KV blocks than there are).
 Result<void> check_request(const Request& request, const AdmissionLimits& limits);
 
 // Tokens that each choice may have. context_overflow if prompt and max_tokens do not fit: a prompt

@@ -86,6 +86,10 @@ std::vector<Request> draw_requests(uint32_t seed) {
     if (below(3) == 0) r.params.repetition_penalty = 1.3;
     if (below(4) == 0) r.params.stop = {"AB", "Q"};
     if (below(5) == 0) r.params.ignore_eos = true;
+    if (below(4) == 0)
+      r.pooling = {.type = static_cast<PoolingType>(below(3)),
+                   .normalize = below(2) == 0,
+                   .dimensions = below(3)};
     requests.push_back(std::move(r));
   }
   return requests;

@@ -23,6 +23,12 @@ std::function<double()> clock_from_now() {
   };
 }
 
+// Not if rows of the prompt are looked at that would not be computed then.
+bool reads_prefix_cache(const Request& request) {
+  return request.pooling ? request.pooling->type == PoolingType::last
+                         : !request.params.prompt_logprobs;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<EngineCore>> EngineCore::create(Model& model, const Tokenizer& tokenizer,
@@ -31,6 +37,11 @@ Result<std::unique_ptr<EngineCore>> EngineCore::create(Model& model, const Token
   SchedulerOptions& scheduler_options = options.scheduler;
   if (scheduler_options.max_model_len == 0) scheduler_options.max_model_len = limits.context_length;
   if (!options.clock) options.clock = clock_from_now();
+  if (limits.is_encoder) {
+    scheduler_options.whole_prompts = true;
+    // What follows a token changes its K and V: a common beginning has nothing in common.
+    scheduler_options.enable_prefix_caching = false;
+  }
   OCTAVO_TRY(std::unique_ptr<Scheduler> scheduler,
              Scheduler::create(scheduler_options, limits.num_blocks, limits.block_size));
   // Sparse: a step draws from as many rows as sequences run, not from the most there can be.
@@ -64,6 +75,8 @@ Result<void> EngineCore::check(const Request& request) const {
                 .block_size = model_.limits().block_size,
                 .max_logprobs = options_.max_logprobs,
                 .max_lora_rank = model_.limits().max_lora_rank,
+                .hidden_size = model_.limits().hidden_size,
+                .is_encoder = model_.limits().is_encoder,
                 .has_priorities = scheduler_->options().policy == SchedulingPolicy::priority}));
   return encode_bad_words(request.params.bad_words, tokenizer_).map([](const auto&) {});
 }
@@ -96,17 +109,21 @@ void EngineCore::add(RequestId id, Request request, RequestEvents events, double
   const SamplingParams& params = added.request.params;
   added.bad_words = *encode_bad_words(params.bad_words, tokenizer_);
   added.max_tokens = *tokens_to_generate(added.request, scheduler_->options().max_model_len);
-  for (int i = 0; i < params.n; ++i)
-    added.choices.push_back(std::make_unique<Sequence>(i, params, tokenizer_, added.max_tokens));
-  added.num_unfinished = params.n;
-  if (params.prompt_logprobs) added.output.prompt_logprobs.emplace_back();  // the first has none
+  const auto& pooling = added.request.pooling;
+  if (pooling)
+    added.pooler.emplace(*pooling, static_cast<int>(added.prompt().size()));
+  else
+    for (int i = 0; i < params.n; ++i)
+      added.choices.push_back(std::make_unique<Sequence>(i, params, tokenizer_, added.max_tokens));
+  added.num_unfinished = static_cast<int>(added.choices.size());
+  if (params.prompt_logprobs && !pooling)
+    added.output.prompt_logprobs.emplace_back();  // the first has none
   const auto sequence = scheduler_->add({.tokens = added.prompt(),
                                          .max_new_tokens = added.max_tokens,
                                          .key = key_of(added.request),
                                          .arrival_s = arrival_s,
                                          .priority = added.request.priority,
-                                         // All rows of the prompt are looked at.
-                                         .reads_prefix_cache = !params.prompt_logprobs});
+                                         .reads_prefix_cache = reads_prefix_cache(added.request)});
   if (!sequence) {
     end(added, sequence.error());
     return finish_requests();
@@ -212,6 +229,8 @@ bool EngineCore::compute(const Step& step, StepReport& report, std::stop_token s
   outcomes_.clear();
   heartbeat_.beat(EnginePhase::sampling);
   draw_all();
+  pool_all();
+  for (Active* request : only_prompt_) finish_prompt(*request);
   return true;
 }
 
@@ -246,7 +265,10 @@ void EngineCore::lay_out(const Step& step) {
   tokens_.clear();
   sequences_.clear();
   rows_.clear();
+  logit_rows_.clear();
+  hidden_rows_.clear();
   jobs_.clear();
+  pool_jobs_.clear();
   only_prompt_.clear();
   order_chunks(step);
   for (const StepChunk* ordered : ordered_) {
@@ -259,7 +281,7 @@ void EngineCore::lay_out(const Step& step) {
                           .block_table = chunk.block_table,
                           .adapter = adapter_of(chunk)});
     if (chunk.padding)
-      want_row(first_row);  // as if it still were somebody's
+      want_logits(first_row);  // as if it still were somebody's
     else
       add_jobs(chunk, first_row);
   }
@@ -281,26 +303,43 @@ const LoraAdapter* EngineCore::adapter_of(const StepChunk& chunk) const {
                                                  : place->second.request->request.adapter.get();
 }
 
-void EngineCore::want_row(int row) {
+void EngineCore::keep_row(int row) {
   if (rows_.empty() || rows_.back() != row) rows_.push_back(row);
+}
+
+void EngineCore::want_logits(int row) {
+  keep_row(row);
+  if (logit_rows_.empty() || logit_rows_.back() != row) logit_rows_.push_back(row);
+}
+
+void EngineCore::add_pool_jobs(const StepChunk& chunk, int first_row, Active& request) {
+  for (int i = 0; i < std::ssize(chunk.tokens); ++i) {
+    const int position = chunk.first_position + i;
+    if (!request.pooler->wants(position)) continue;
+    keep_row(first_row + i);
+    hidden_rows_.push_back(first_row + i);
+    pool_jobs_.push_back({&request, position});
+  }
+  if (chunk.completes) only_prompt_.push_back(&request);
 }
 
 void EngineCore::add_jobs(const StepChunk& chunk, int first_row) {
   const Place place = places_.at(chunk.id);
   Active& request = *place.request;
-  const auto index_of_row = [&] { return static_cast<int>(rows_.size()) - 1; };
+  if (request.pooler) return add_pool_jobs(chunk, first_row, request);
+  const auto index_of_row = [&] { return static_cast<int>(logit_rows_.size()) - 1; };
   if (request.request.params.prompt_logprobs && !request.started)
     for (size_t i = 0; i < chunk.tokens.size(); ++i) {
       // After a preemption some are known.
       const int next = chunk.first_position + static_cast<int>(i) + 1;
       if (next < std::ssize(request.output.prompt_logprobs) || next >= std::ssize(request.prompt()))
         continue;
-      want_row(first_row + static_cast<int>(i));
+      want_logits(first_row + static_cast<int>(i));
       jobs_.push_back({index_of_row(), &request, kPromptToken, next});
     }
   if (!chunk.completes) return;
   if (request.max_tokens == 0) return only_prompt_.push_back(&request);
-  want_row(first_row + static_cast<int>(chunk.tokens.size()) - 1);
+  want_logits(first_row + static_cast<int>(chunk.tokens.size()) - 1);
   // The choices draw their first tokens from the same row.
   const int end = request.started ? place.choice + 1 : request.request.params.n;
   for (int choice = place.choice; choice < end; ++choice)
@@ -312,19 +351,36 @@ void EngineCore::add_jobs(const StepChunk& chunk, int first_row) {
 void EngineCore::draw_all() {
   const auto most = static_cast<size_t>(model_.limits().max_logits_rows);
   auto first_job = jobs_.cbegin();
-  for (size_t first = 0; first < rows_.size(); first += most) {
-    const size_t count = std::min(most, rows_.size() - first);
-    model_.logits(std::span(std::as_const(rows_)).subspan(first, count), logits());
+  for (size_t first = 0; first < logit_rows_.size(); first += most) {
+    const size_t count = std::min(most, logit_rows_.size() - first);
+    model_.logits(std::span(std::as_const(logit_rows_)).subspan(first, count), logits());
     const auto end_job = std::find_if(first_job, jobs_.cend(), [&](const Job& job) {
       return std::cmp_greater_equal(job.row, first + count);
     });
     take_all({first_job, end_job}, static_cast<int>(first));
     first_job = end_job;
   }
-  for (Active* request : only_prompt_) {
-    tell_prompt_done(*request);
-    end(*request, FinishReason::length);
-  }
+}
+
+void EngineCore::pool_all() {
+  if (pool_jobs_.empty()) return;
+  const auto size = static_cast<size_t>(model_.limits().hidden_size);
+  hidden_.resize(hidden_rows_.size() * size);
+  model_.hidden(hidden_rows_, hidden_.data());
+  for (size_t i = 0; i < pool_jobs_.size(); ++i)
+    pool_jobs_[i].request->pooler->add(pool_jobs_[i].position,
+                                       std::span(hidden_).subspan(i * size, size));
+}
+
+// Of one that asked for no token.
+void EngineCore::finish_prompt(Active& request) {
+  tell_prompt_done(request);
+  if (!request.pooler) return end(request, FinishReason::length);
+  auto embedding = request.pooler->finish();
+  if (!embedding) return end(request, embedding.error());
+  request.output.embedding = std::move(*embedding);
+  request.output.metrics.first_token_ts = request.output.metrics.last_token_ts = now();
+  end(request, FinishReason::stop);
 }
 
 // In parallel; then each is delivered, in order.

@@ -16,6 +16,7 @@
 #include "base/thread_pool.h"
 #include "engine/heartbeat.h"
 #include "engine/outputs.h"
+#include "engine/pooler.h"
 #include "engine/request.h"
 #include "engine/sequence.h"
 #include "model/model.h"
@@ -103,7 +104,8 @@ class EngineCore {
     RequestEvents events;
     RequestOutput output;
     std::vector<std::vector<TokenId>> bad_words;
-    int max_tokens = 0;  // of each choice
+    int max_tokens = 0;            // of each choice
+    std::optional<Pooler> pooler;  // of an embedding: there are no choices then
     std::vector<std::unique_ptr<Sequence>> choices;
     std::vector<SeqId> ids;  // of the choices; at first of the first alone
     int num_unfinished = 0;  // of the choices
@@ -120,12 +122,16 @@ class EngineCore {
   // Something to take from a row of logits: the next token of a choice, or the log-probability of
   // a prompt token.
   struct Job {
-    int row;  // index of rows_
+    int row;  // index of logit_rows_
     Active* request;
     int choice;  // kPromptToken: of the prompt
     int index;   // of the prompt token
   };
   static constexpr int kPromptToken = -1;
+  struct PoolJob {
+    Active* request;
+    int position;
+  };
 
   EngineCore(Model& model, const Tokenizer& tokenizer, EngineCoreOptions options,
              std::unique_ptr<Scheduler> scheduler, AlignedBuffer logits);
@@ -139,9 +145,13 @@ class EngineCore {
   void order_chunks(const Step& step);
   const LoraAdapter* adapter_of(const StepChunk& chunk) const;
   void add_jobs(const StepChunk& chunk, int first_row);
-  void want_row(int row);
+  void add_pool_jobs(const StepChunk& chunk, int first_row, Active& request);
+  void keep_row(int row);
+  void want_logits(int row);
 
   void draw_all();
+  void pool_all();
+  void finish_prompt(Active& request);
   void take_all(std::span<const Job> jobs, int first_row);
   Result<Sample> take(const Job& job, int first_row, Sampler& sampler) const;
   void deliver(const Job& job, Result<Sample> taken);
@@ -170,8 +180,12 @@ class EngineCore {
   std::vector<const StepChunk*> ordered_;  // those of one adapter side by side
   std::vector<TokenId> tokens_;
   std::vector<BatchSequence> sequences_;
-  std::vector<int> rows_;  // whose logits are wanted
-  std::vector<Job> jobs_;  // in order of rows
+  std::vector<int> rows_;         // whose logits or hidden states are wanted
+  std::vector<int> logit_rows_;   // of these
+  std::vector<int> hidden_rows_;  // of these, one per job of pool_jobs_
+  std::vector<Job> jobs_;         // in order of rows
+  std::vector<PoolJob> pool_jobs_;
+  std::vector<float> hidden_;  // [hidden_rows_][hidden_size]
   std::vector<Result<Sample>> taken_;
   std::vector<Active*> only_prompt_;  // their prompts are complete, which is all they asked for
   std::vector<StepOutcome> outcomes_;

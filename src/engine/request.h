@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/ids.h"
+#include "core/pooling.h"
 #include "core/sampling_params.h"
 #include "engine/outputs.h"
 
@@ -26,6 +27,8 @@ struct Request {
   std::string cache_salt = {};  // requests share prefixes only with those of the same salt
   // Of this model, and shared until the request ends; nullptr: EngineCoreOptions::adapter.
   std::shared_ptr<const LoraAdapter> adapter = {};
+  // Wanted is RequestOutput::embedding and no text: of params nothing is read.
+  std::optional<PoolingParams> pooling = {};
 };
 
 // What choice `index` gained in one step; concatenated, the texts are CompletionOutput::text, and

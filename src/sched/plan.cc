@@ -66,7 +66,7 @@ class Planner {
   // Seconds that a step with prefill may take; infinite: no limit.
   double step_limit() const {
     double limit = std::numeric_limits<double>::infinity();
-    if (decodes_ == 0) return limit;
+    if (decodes_ == 0 || budget_.whole_prompts) return limit;
     if (budget_.max_step_s > 0) limit = usable_share(budget_.step_model) * budget_.max_step_s;
     const StepTimeModel& model = budget_.step_model;
     if (budget_.max_prefill_ratio <= 0 || model.num_observed() == 0) return limit;
@@ -88,6 +88,7 @@ class Planner {
     int tokens = r.is_decode() ? 1 : chunk_of(r.num_computed, r.num_tokens);
     while (blocks_needed(r, tokens) > available_ && end_ > i + 1) preempt(view_.running[--end_]);
     tokens = tokens_within(r, tokens);
+    if (budget_.whole_prompts && r.num_computed + tokens < r.num_tokens) tokens = 0;
     set_aside(r, tokens);
     if (tokens == 0) return drop_decode(r);
     available_ -= blocks_needed(r, tokens);
@@ -120,6 +121,7 @@ class Planner {
   // How many of a prompt's tokens to compute now; 0: none.
   int chunk_of(int num_computed, int num_tokens) const {
     int most = std::min(num_tokens - num_computed, prefill_left_);
+    if (budget_.whole_prompts) return most < num_tokens - num_computed ? 0 : most;
     if (budget_.long_prefill_token_threshold > 0)
       most = std::min(most, budget_.long_prefill_token_threshold);
     if (most <= 0 || std::isinf(limit_s_)) return std::max(most, 0);

@@ -70,6 +70,7 @@ struct StepBudget {
   int max_num_batched_tokens = 0;        // of a step; at least max_num_seqs
   int long_prefill_token_threshold = 0;  // of one sequence's prefill in a step; 0: none
   SchedulingPolicy policy = SchedulingPolicy::fcfs;
+  bool whole_prompts = false;   // a prompt is computed in one step, or waits for a step of its own
   bool admits = true;           // false: a static batch is on its way
   bool reserves_blocks = true;  // false: a sequence has all blocks it can need (contiguous layout)
   double max_waiting_s = 0;     // who waited longer goes first under every policy, as they came

@@ -73,6 +73,21 @@ TEST(Plan, ALongPromptLeavesRoomForOthers) {
   EXPECT_EQ(p.admitted, (Chunks{{SeqId{2}, 40}, {SeqId{3}, 30}}));
 }
 
+TEST(Plan, WholePromptsWaitForAStepThatHoldsThem) {
+  StepBudget b = budget(80);
+  b.whole_prompts = true;
+  b.long_prefill_token_threshold = 10;  // does not cut them
+  const StepPlan p = plan_of({}, {waiting(2, 50), waiting(3, 31), waiting(4, 5)}, b);
+  EXPECT_EQ(p.admitted, (Chunks{{SeqId{2}, 50}}));  // in their order: nobody passes
+  EXPECT_EQ(plan_of({}, {waiting(3, 31), waiting(4, 49)}, b).admitted,
+            (Chunks{{SeqId{3}, 31}, {SeqId{4}, 49}}));
+  // Of a step that came to nothing; one token alone is no reason to hold the others back.
+  b.max_step_s = 1e-9;
+  b.step_model.observe({.prefill_tokens = 10}, 1.0);
+  EXPECT_EQ(plan_of({prefilling(1, 1, 0), prefilling(2, 79, 0)}, {}, b).running,
+            (Chunks{{SeqId{1}, 1}, {SeqId{2}, 79}}));
+}
+
 TEST(Plan, NoMoreThanMaxNumSeqs) {
   const StepPlan p =
       plan_of({decoding(1, 5), decoding(2, 5)}, {waiting(3, 4), waiting(4, 4)}, budget(100, 3));

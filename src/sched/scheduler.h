@@ -38,6 +38,8 @@ struct SchedulerOptions {
   SchedulingMode mode = SchedulingMode::continuous;
   bool pad_finished = true;  // static_batch: who is done stays in the batch until it ends
   KvCacheLayout kv_layout = KvCacheLayout::paged;
+  // A prompt is never computed in parts; max_model_len is at most max_num_batched_tokens then.
+  bool whole_prompts = false;
   int max_model_len = 0;              // tokens of a sequence at most, prompt and answer
   bool enable_prefix_caching = true;  // paged only
   EvictionPolicy prefix_cache_policy = EvictionPolicy::lru;

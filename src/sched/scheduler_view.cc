@@ -39,6 +39,7 @@ StepBudget Scheduler::budget() const {
           .max_num_batched_tokens = options_.max_num_batched_tokens,
           .long_prefill_token_threshold = options_.long_prefill_token_threshold,
           .policy = options_.policy,
+          .whole_prompts = options_.whole_prompts,
           .admits = fills_batch_,
           .reserves_blocks = options_.kv_layout == KvCacheLayout::paged,
           .max_waiting_s = options_.max_waiting_s,

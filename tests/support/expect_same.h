@@ -17,6 +17,7 @@ inline void expect_equal(const TokenLogprobs& a, const TokenLogprobs& b) {
 
 inline void expect_equal(const RequestOutput& a, const RequestOutput& b) {
   ASSERT_FALSE(a.error) << a.error->message;
+  EXPECT_EQ(a.embedding, b.embedding);  // to the bit
   ASSERT_EQ(a.outputs.size(), b.outputs.size());
   ASSERT_EQ(a.prompt_logprobs.size(), b.prompt_logprobs.size());
   for (size_t i = 1; i < a.prompt_logprobs.size(); ++i)

@@ -25,7 +25,8 @@ class StubModel : public Model {
                .max_num_batched_tokens = max_num_batched_tokens,
                .max_logits_rows = 4,
                .num_blocks = num_blocks,
-               .block_size = 16};
+               .block_size = 16,
+               .hidden_size = 8};
   }
 
   const ModelLimits& limits() const override { return limits_; }
@@ -53,6 +54,19 @@ class StubModel : public Model {
       const auto meaningful = row.first(static_cast<size_t>(limits_.vocab_size));
       std::fill(meaningful.begin(), meaningful.end(), 0.0f);
       fill_(histories_[static_cast<size_t>(rows[i])], meaningful);
+    }
+  }
+
+  // Of all tokens up to the row's, as the logits are.
+  void hidden(std::span<const int> rows, float* out) override {
+    for (const int row : rows) {
+      uint32_t h = 17;
+      for (const TokenId t : histories_[static_cast<size_t>(row)])
+        h = h * 31 + static_cast<uint32_t>(raw(t)) + 7;
+      for (int i = 0; i < limits_.hidden_size; ++i) {
+        h = h * 1664525 + 1013904223;
+        *out++ = static_cast<float>(h >> 8) * 1e-7f - 0.8f;
+      }
     }
   }
 
