@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <filesystem>
 #include <optional>
 
 #include "base/cores.h"
@@ -15,6 +16,7 @@
 #include "formats/quantize_file.h"
 #include "formats/quote.h"
 #include "formats/weight_source.h"
+#include "model/model_config.h"
 
 namespace octavo::cli {
 namespace {
@@ -38,6 +40,15 @@ Result<void> refuse_same_file(const ModelSource& in, const std::string& out) {
     if (part.identity.device == facts.st_dev && part.identity.inode == facts.st_ino)
       return fail(ErrorCode::invalid_argument,
                   fmt::format("{} is a file that is read; name another one", quote(out)));
+  return {};
+}
+
+// A folder that cannot be used would become a file that cannot.
+Result<void> check_usable(const std::string& in, const ModelSource& model) {
+  std::error_code error;
+  if (!std::filesystem::is_directory(in, error)) return {};
+  OCTAVO_CHECK_OK(read_model_config(model));
+  OCTAVO_CHECK_OK(load_tokenizer(model));
   return {};
 }
 
@@ -144,6 +155,7 @@ Result<void> run_quantize(const Invocation& invocation, Terminal& terminal) {
   OCTAVO_TRY(const std::string in, find_model(invocation.positionals[0], terminal));
   OCTAVO_TRY(const OpenWeightSource opened, open_weight_source(in));
   OCTAVO_CHECK_OK(refuse_same_file(*opened.model, out));
+  OCTAVO_CHECK_OK(check_usable(in, *opened.model));
   const WeightSource& source = opened.weights;
   const QuantizeRules rules =
       make_rules(type, options.flag("pure"), source.tensors, source.num_experts);

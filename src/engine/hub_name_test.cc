@@ -42,6 +42,18 @@ TEST(HubName, NoPartLeavesItsFolder) {
     EXPECT_FALSE(parse_hub_name(text)) << text;
 }
 
+TEST(HubName, AFolderConsistsOfKnownFiles) {
+  for (const char* path :
+       {"config.json", "tokenizer.json", "chat_template.jinja", "model.safetensors",
+        "model-00001-of-00002.safetensors", "model.safetensors.index.json"})
+    EXPECT_TRUE(is_folder_file(path)) << path;
+  for (const char* path :
+       {"", "README.md", "x.py", "vocab.json", "pytorch_model.bin", "a/model.safetensors",
+        "../model.safetensors", ".safetensors", ".a.safetensors", "a b.safetensors",
+        "a\\b.safetensors", "a.safetensors/", "%2e.safetensors", "a.gguf"})
+    EXPECT_FALSE(is_folder_file(path)) << path;
+}
+
 TEST(HubName, PathsAreNone) {
   for (const char* path : {"/a/b", "./a", "../a", "models/a.gguf", "a", "a.gguf", "a/b/c", ""})
     EXPECT_FALSE(looks_like_hub_name(path)) << path;

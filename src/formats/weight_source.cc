@@ -5,6 +5,7 @@
 #include <charconv>
 #include <filesystem>
 #include <map>
+#include <optional>
 
 #include "formats/gguf_tokenizer_pairs.h"
 #include "formats/quote.h"
@@ -76,6 +77,15 @@ Result<void> check_complete(const HfModel& folder) {
   return {};
 }
 
+// What other programs do not read of it.
+Result<void> note_rope(const HfModel& folder, std::vector<std::string>& notes) {
+  OCTAVO_TRY(const std::string_view family, folder.get_string("general.architecture"));
+  OCTAVO_TRY(const auto kind, folder.find_string(fmt::format("{}.rope.scaling.type", family)));
+  if (kind == "dynamic")
+    notes.emplace_back("rope is scaled in the way 'dynamic', which llama.cpp does not read");
+  return {};
+}
+
 }  // namespace
 
 Result<WeightSource> weight_source(const GgufFile& file) {
@@ -102,6 +112,7 @@ Result<WeightSource> weight_source(const HfModel& folder) {
   OCTAVO_TRY(const TokenizerSpec tokenizer, folder.tokenizer());
   const auto rows = static_cast<size_t>(folder.find_tensor(kEmbedding)->rows());
   OCTAVO_TRY(source.notes, add_tokenizer_pairs(tokenizer, rows, folder.file(), source.metadata));
+  OCTAVO_CHECK_OK(note_rope(folder, source.notes));
   return source;
 }
 

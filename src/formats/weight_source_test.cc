@@ -230,6 +230,16 @@ TEST_F(SmallFolder, WhatGgufCannotSayIsNoted) {
   EXPECT_NE(source->weights.notes[0].find("rstrip"), std::string::npos);
 }
 
+TEST_F(SmallFolder, RopeThatOthersDoNotReadIsNoted) {
+  json config = config_of(1);
+  config["rope_scaling"] = {{"rope_type", "dynamic"}, {"factor", 2.0}};
+  write(of_layers(1), config, tokenizer_of());
+  const auto source = open_weight_source(path());
+  ASSERT_TRUE(source) << source.error().message;
+  ASSERT_EQ(source->weights.notes.size(), 1u);
+  EXPECT_NE(source->weights.notes[0].find("'dynamic'"), std::string::npos);
+}
+
 // BPE with byte fallback has scores in GGUF, and its kind of spaces.
 TEST_F(SmallFolder, PiecesHaveScores) {
   json tokenizer = tokenizer_of();

@@ -98,6 +98,25 @@ class Quantize(unittest.TestCase):
         self.assertTrue(0.001 < result["types"]["q8_0"]["relative_rms_error"] < 0.01, result)
         self.assertAlmostEqual(1, result["perplexity"]["after"] / result["perplexity"]["before"], delta=0.02)
 
+    def test_a_folder_that_cannot_be_used_is_refused(self):
+        folder = self.tmp / "folder"
+        shutil.copytree(TINY, folder)
+        for name, key, value, word in [("config.json", "hidden_size", 128, "head_dim"),
+                                       ("config.json", "num_hidden_layers", 7, "is missing"),
+                                       ("config.json", "vocab_size", 5, "vocab"),
+                                       ("config.json", "new_kind_of_norm", True, "new_kind_of_norm"),
+                                       ("tokenizer.json", "normalizer", {"type": "Lowercase"}, "Lowercase"),
+                                       ("tokenizer.json", "added_tokens", [{"id": 9999, "content": "x"}], "9999")]:
+            with self.subTest((name, key)):
+                path = folder / name
+                before = path.read_text()
+                path.write_text(json.dumps(json.loads(before) | {key: value}))
+                run = self.octavo("quantize", folder, self.out, "--type", "q8_0")
+                self.assertNotEqual(0, run.returncode)
+                self.assertIn(word, run.stderr)
+                path.write_text(before)
+        self.assertEqual(["folder"], self.left())
+
     def test_a_file_of_the_folder_is_not_written(self):
         folder = self.tmp / "folder"
         shutil.copytree(TINY, folder)
