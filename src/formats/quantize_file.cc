@@ -31,7 +31,8 @@ ChunkSums compare(const float* values, const float* stored, int64_t n) {
     sums.squares += double{values[i]} * double{values[i]};
     sums.lost_squares += lost * lost;
   }
-  if (sums.fault == WeightFault::none && !std::isfinite(sums.lost_squares)) sums.fault = WeightFault::too_large;
+  if (sums.fault == WeightFault::none && !std::isfinite(sums.lost_squares))
+    sums.fault = WeightFault::too_large;
   return sums;
 }
 
@@ -97,9 +98,8 @@ Result<void> add_sums(const std::vector<ChunkSums>& sums, QuantizedType& figures
 Result<void> write_tensor(const WeightSource& source, const TensorView& tensor, DType type,
                           const std::stop_token& stop, ThreadPool& pool, GgufFileWriter& writer,
                           QuantizedType& figures) {
-  const auto refuse = [&](WeightFault fault) { 
-    return weight_fault_error(source.name, tensor.name, type, fault,
-                              "choose --type bf16 or f32");
+  const auto refuse = [&](WeightFault fault) {
+    return weight_fault_error(source.name, tensor.name, type, fault, "choose --type bf16 or f32");
   };
   TensorConverter converter(tensor, type);
   for (int64_t first = 0; first < converter.count(); first += kPiece) {
@@ -113,6 +113,12 @@ Result<void> write_tensor(const WeightSource& source, const TensorView& tensor, 
   figures.bytes_before += tensor.data.size();
   figures.bytes_after += row_bytes(type, static_cast<size_t>(converter.count()));
   return {};
+}
+
+Result<TensorView> read_tensor(const WeightSource& source, const TensorView& tensor,
+                               std::vector<std::byte>& room) {
+  if (!source.read) return tensor;
+  return source.read(tensor, room);
 }
 
 std::vector<GgufTensorRow> rows_of(const WeightSource& source, const QuantizeRules& rules) {
@@ -144,7 +150,7 @@ Result<QuantizeReport> quantize_to_file(const WeightSource& source, const std::s
   for (size_t i = 0; i < rows.size(); ++i) {
     const TensorView& tensor = source.tensors[i];
     if (options.on_progress) options.on_progress(i, rows.size());
-    const TensorView stored = source.read ? source.read(tensor, room) : tensor;
+    OCTAVO_TRY(const TensorView stored, read_tensor(source, tensor, room));
     OCTAVO_CHECK_OK(write_tensor(source, stored, rows[i].type, options.stop, pool, writer,
                                  report.types[rows[i].type]));
     if (source.drop) source.drop(tensor);

@@ -24,7 +24,7 @@ struct WeightSource {
   int num_experts = 0;
   uint64_t alignment = 32;  // that of `metadata`
   // One of `tensors` with its bytes, which may be in `room`; empty: they are there already.
-  std::function<TensorView(const TensorView&, std::vector<std::byte>& room)> read = {};
+  std::function<Result<TensorView>(const TensorView&, std::vector<std::byte>& room)> read = {};
   std::function<void(const TensorView&)> drop = {};  // a tensor that is not needed again
   std::vector<std::string> notes = {};               // what of the model a GGUF file cannot say
 };
