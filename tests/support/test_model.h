@@ -34,6 +34,7 @@ struct TestModelOptions {
   bool shared_prefix_attention = true;
   int max_lora_rank = 0;
   bool kv_cache = true;  // false: every chunk is computed together with everything before it
+  const kernels::Ops* ops = nullptr;  // nullptr: what the environment selects
 };
 
 class TestModel {
@@ -51,7 +52,8 @@ class TestModel {
     const int context = config->context_length;
     const int largest = options.kv_cache ? options.chunk : context;
     auto model = Transformer::create(
-        std::move(*config), std::move(*weights), **kernels::select_isa_from_environment(), *pool_,
+        std::move(*config), std::move(*weights),
+        options.ops ? *options.ops : **kernels::select_isa_from_environment(), *pool_,
         {.dtype = options.dtype,
          .kv_cache_dtype = options.kv_cache_dtype,
          .block_size = options.block_size,
