@@ -9,6 +9,7 @@
 
 #include "core/ids.h"
 #include "core/string_table.h"
+#include "core/token_pipeline_spec.h"
 
 namespace octavo {
 
@@ -50,6 +51,11 @@ struct TokenizerSpec {
   std::vector<TokenId> strip_left = {}, strip_right = {};  // control tokens that take the white
                                                            // space before, after them
   std::string chat_template;  // Jinja source; empty if the file has none
+
+  // A tokenizer.json in full. Where there is one, it alone makes text tokens and tokens text: what
+  // is said above (model, pre, scores, merges, spaces) is then the nearest that a GGUF file could
+  // say, or `model` is a name that no GGUF file has.
+  std::optional<TokenPipelineSpec> pipeline = {};
 };
 
 }  // namespace octavo

@@ -8,12 +8,16 @@
 #include "formats/json_section.h"
 #include "formats/quote.h"
 #include "formats/shallow_json.h"
+#include "formats/tokenizer_json_pipeline.h"
+#include "formats/tokenizer_json_post.h"
+#include "formats/tokenizer_json_steps.h"
 #include "formats/tokenizer_json_text.h"
 
 namespace octavo {
 namespace {
 
 using nlohmann::json;
+using tokenizer_json::flag;
 
 constexpr size_t kMaxBytes = size_t{64} << 20;  // the largest published have half of it
 constexpr int kMaxDepth = 32;
@@ -27,45 +31,68 @@ class TokenizerReader {
     const json* model = root_.find("model");
     if (!model || !model->is_object()) return root_.error("model", "is missing or no object");
     const JsonSection section(*model, file_, "model.");
-    OCTAVO_CHECK_OK(check_model(section));
-    OCTAVO_CHECK_OK(read_vocabulary(section));
-    OCTAVO_CHECK_OK(read_added());
-    OCTAVO_CHECK_OK(read_merges(section));
-    if (byte_fallback_) mark_bytes();
-    OCTAVO_TRY(const auto ignore_merges, section.find_bool("ignore_merges"));
-    OCTAVO_CHECK_OK(read_tokenizer_text(root_, byte_fallback_, spec_));
-    if (spec_.pre_rule) spec_.pre_rule->whole_words = ignore_merges.value_or(false);
-    OCTAVO_CHECK_OK(read_unknown(section));
+    TokenPipelineSpec pipeline;
+    OCTAVO_TRY(pipeline.model.kind, read_kind(section));
+    OCTAVO_CHECK_OK(read_vocabulary(section, pipeline.model));
+    OCTAVO_TRY(pipeline.added, read_added());
+    OCTAVO_CHECK_OK(read_model(section, pipeline.model));
+    OCTAVO_CHECK_OK(read_pipeline_steps(root_, pipeline));
     OCTAVO_CHECK_OK(read_post_processor(root_, spec_));
+    if (pipeline.model.kind == Kind::bpe) say_as_gguf(pipeline.model);
+    spec_.pipeline = std::move(pipeline);
     return std::move(spec_);
   }
 
  private:
-  Result<void> check_model(const JsonSection& model) {
+  using Kind = PieceModelSpec::Kind;
+
+  // Old files leave the type away.
+  Result<Kind> read_kind(const JsonSection& model) {
+    struct Name {
+      std::string_view type, model;
+      Kind kind;
+    };
+    constexpr Name kNames[] = {{"BPE", "bpe", Kind::bpe},
+                               {"Unigram", "unigram", Kind::unigram},
+                               {"WordPiece", "wordpiece", Kind::wordpiece},
+                               {"WordLevel", "wordlevel", Kind::wordlevel}};
     OCTAVO_TRY(const auto type, model.find_string("type"));
-    // Old files leave the type away.
-    if (type.value_or("BPE") != "BPE")
-      return model.error("type", fmt::format("is {}; only BPE is supported", quote(*type)),
-                         ErrorCode::unsupported);
-    for (const char* field : {"dropout", "continuing_subword_prefix", "end_of_word_suffix"}) {
-      const json* value = model.find(field);
-      const bool unset = !value || (value->is_string() && value->get<std::string>().empty()) ||
-                         (value->is_number() && value->get<double>() == 0);
-      if (!unset)
-        return model.error(field, "is set, which is not supported", ErrorCode::unsupported);
+    for (const Name& name : kNames) {
+      if (name.type != type.value_or("BPE")) continue;
+      spec_.model = name.model;
+      return name.kind;
     }
-    OCTAVO_TRY(const auto fallback, model.find_bool("byte_fallback"));
-    byte_fallback_ = fallback.value_or(false);
-    spec_.model = byte_fallback_ ? "llama" : "gpt2";
+    return model.error(
+        "type", fmt::format("is {}; known are BPE, Unigram, WordPiece and WordLevel", quote(*type)),
+        ErrorCode::unsupported);
+  }
+
+  Result<void> read_vocabulary(const JsonSection& model, PieceModelSpec& out) {
+    const json* vocab = model.find("vocab");
+    const bool scored = out.kind == Kind::unigram;
+    if (!vocab || !(scored ? vocab->is_array() : vocab->is_object()) || vocab->empty())
+      return model.error("vocab",
+                         fmt::format("is missing, empty or no {}", scored ? "list" : "object"));
+    if (scored) return read_scored(*vocab, out);
+    for (const auto& [spelling, id] : vocab->items())
+      OCTAVO_CHECK_OK(place(spelling, id, "model.vocab"));
+    for (const auto& spelling : spellings_) out.in_vocabulary.push_back(spelling.has_value());
     return {};
   }
 
-  Result<void> read_vocabulary(const JsonSection& model) {
-    const json* vocab = model.find("vocab");
-    if (!vocab || !vocab->is_object() || vocab->empty())
-      return model.error("vocab", "is missing, empty or no object");
-    for (const auto& [spelling, id] : vocab->items())
-      OCTAVO_CHECK_OK(place(spelling, id, "model.vocab"));
+  Result<void> read_scored(const json& vocab, PieceModelSpec& out) {
+    if (vocab.size() > kMaxTokens) return root_.error("model.vocab", "has too many pieces");
+    for (size_t i = 0; i < vocab.size(); ++i) {
+      const json& pair = vocab[i];
+      if (!pair.is_array() || pair.size() != 2 || !pair[0].is_string() || !pair[1].is_number())
+        return root_.error("model.vocab",
+                           fmt::format("has no piece with its score at place {}", i));
+      out.scores.push_back(pair[1].get<double>());
+      ids_[spellings_.emplace_back(pair[0].get<std::string>()).value()] = static_cast<int32_t>(i);
+    }
+    // Of equal pieces the last counts.
+    for (size_t i = 0; i < spellings_.size(); ++i)
+      out.in_vocabulary.push_back(ids_[*spellings_[i]] == static_cast<int32_t>(i));
     return {};
   }
 
@@ -85,7 +112,10 @@ class TokenizerReader {
       return root_.error(where, fmt::format("gives the id {} to {} and to {}", number, quote(*slot),
                                             quote(spelling)));
     slot = spelling;
-    ids_.emplace(spelling, static_cast<int32_t>(number));
+    const auto [known, fresh] = ids_.emplace(spelling, static_cast<int32_t>(number));
+    if (!fresh && known->second != static_cast<int32_t>(number))
+      return root_.error(
+          where, fmt::format("gives {} the ids {} and {}", quote(spelling), known->second, number));
     return {};
   }
 
@@ -95,41 +125,39 @@ class TokenizerReader {
     return root_.find("model")->find("vocab")->size() + (added ? added->size() : 0);
   }
 
-  Result<void> read_added() {
+  Result<std::vector<AddedToken>> read_added() {
     const json* added = root_.find("added_tokens");
     if (added && !added->is_array()) return root_.error("added_tokens", "is not a list");
-    std::vector<int32_t> control, defined;
+    std::vector<AddedToken> tokens;
     for (const json& token : added ? *added : json::array()) {
       if (!token.is_object()) return root_.error("added_tokens", "has an entry that is no object");
-      const JsonSection section(token, file_, "added_tokens.");
-      OCTAVO_TRY(const auto content, section.find_string("content"));
-      if (!content || content->empty()) return section.error("content", "is missing or empty");
-      if (!token.contains("id")) return section.error("id", "is missing");
-      OCTAVO_CHECK_OK(place(*content, token["id"], "added_tokens"));
-      OCTAVO_TRY(const auto special, section.find_bool("special"));
-      const auto id = token["id"].get<int32_t>();
-      (special.value_or(false) ? control : defined).push_back(id);
-      OCTAVO_CHECK_OK(read_flags(section, *content, special.value_or(false), TokenId{id}));
+      OCTAVO_TRY(tokens.emplace_back(), read_token(JsonSection(token, file_, "added_tokens.")));
     }
     fill_table();
-    for (const int32_t id : control) spec_.types[static_cast<size_t>(id)] = TokenType::control;
-    for (const int32_t id : defined) spec_.types[static_cast<size_t>(id)] = TokenType::user_defined;
-    return {};
+    for (const AddedToken& token : tokens) {
+      spec_.types[static_cast<size_t>(raw(token.id))] =
+          token.special ? TokenType::control : TokenType::user_defined;
+      if (token.strip_left) spec_.strip_left.push_back(token.id);
+      if (token.strip_right) spec_.strip_right.push_back(token.id);
+    }
+    return tokens;
   }
 
-  Result<void> read_flags(const JsonSection& token, const std::string& content, bool special,
-                          TokenId id) {
-    for (const char* flag : {"single_word", "lstrip", "rstrip"}) {
-      OCTAVO_TRY(const auto set, token.find_bool(flag));
-      if (!set.value_or(false)) continue;
-      const std::string_view name = flag;
-      if (name == "single_word" || !special)
-        return token.error(flag,
-                           fmt::format("is true for {}, which is not supported", quote(content)),
-                           ErrorCode::unsupported);
-      (name == "lstrip" ? spec_.strip_left : spec_.strip_right).push_back(id);
-    }
-    return {};
+  Result<AddedToken> read_token(const JsonSection& section) {
+    AddedToken token;
+    OCTAVO_TRY(const auto content, section.find_string("content"));
+    if (!content || content->empty()) return section.error("content", "is missing or empty");
+    const json* id = section.find("id");
+    if (!id) return section.error("id", "is missing");
+    OCTAVO_CHECK_OK(place(*content, *id, "added_tokens"));
+    token.content = *content;
+    token.id = TokenId{id->get<int32_t>()};
+    OCTAVO_TRY(token.special, flag(section, "special", false));
+    OCTAVO_TRY(token.single_word, flag(section, "single_word", false));
+    OCTAVO_TRY(token.strip_left, flag(section, "lstrip", false));
+    OCTAVO_TRY(token.strip_right, flag(section, "rstrip", false));
+    OCTAVO_TRY(token.normalized, flag(section, "normalized", !token.special));
+    return token;
   }
 
   void fill_table() {
@@ -140,19 +168,67 @@ class TokenizerReader {
     }
   }
 
+  Result<void> read_model(const JsonSection& section, PieceModelSpec& out) {
+    OCTAVO_TRY(out.unknown, read_unknown(section, out));
+    OCTAVO_TRY(out.byte_fallback, flag(section, "byte_fallback", false));
+    if (out.kind == Kind::unigram) out.scores.resize(spellings_.size());
+    if (out.kind == Kind::wordpiece) return read_wordpiece(section, out);
+    return out.kind == Kind::bpe ? read_bpe(section, out) : Result<void>();
+  }
+
+  // Unigram gives the id, the others the spelling.
+  Result<std::optional<TokenId>> read_unknown(const JsonSection& model, const PieceModelSpec& out) {
+    if (out.kind == Kind::unigram) {
+      OCTAVO_TRY(const auto id,
+                 model.find_number("unk_id", 0, static_cast<int64_t>(out.scores.size()) - 1));
+      if (!id) return std::optional<TokenId>();
+      return std::optional(TokenId{static_cast<int32_t>(*id)});
+    }
+    OCTAVO_TRY(const auto unknown, model.find_string("unk_token"));
+    if (!unknown) return std::optional<TokenId>();
+    const auto id = ids_.find(*unknown);
+    if (id == ids_.end())
+      return model.error("unk_token", fmt::format("{} is not in the vocabulary", quote(*unknown)));
+    return std::optional(TokenId{id->second});
+  }
+
+  Result<void> read_wordpiece(const JsonSection& model, PieceModelSpec& out) {
+    OCTAVO_TRY(const auto prefix, model.find_string("continuing_subword_prefix"));
+    OCTAVO_TRY(const auto longest, model.find_number("max_input_chars_per_word", 0, kLongestWord));
+    out.prefix = prefix.value_or("##");
+    out.longest_word = static_cast<size_t>(longest.value_or(100));
+    return {};
+  }
+
+  Result<void> read_bpe(const JsonSection& model, PieceModelSpec& out) {
+    const json* dropout = model.find("dropout");
+    if (dropout && !(dropout->is_number() && dropout->get<double>() == 0))
+      return model.error("dropout", "is set, which is not supported", ErrorCode::unsupported);
+    OCTAVO_TRY(const auto prefix, model.find_string("continuing_subword_prefix"));
+    OCTAVO_TRY(const auto suffix, model.find_string("end_of_word_suffix"));
+    out.prefix = prefix.value_or("");
+    out.suffix = suffix.value_or("");
+    OCTAVO_TRY(out.fuse_unknown, flag(model, "fuse_unk", false));
+    OCTAVO_TRY(out.whole_words, flag(model, "ignore_merges", false));
+    return read_merges(model, out);
+  }
+
   // "left right", or a pair.
-  Result<void> read_merges(const JsonSection& model) {
+  Result<void> read_merges(const JsonSection& model, PieceModelSpec& out) {
     const json* merges = model.find("merges");
     if (!merges || !merges->is_array()) return model.error("merges", "is missing or no list");
-    if (byte_fallback_) spec_.scores.assign(spellings_.size(), kNeverMerged);
     for (size_t i = 0; i < merges->size(); ++i) {
       const auto pair = parse_merge((*merges)[i]);
       if (!pair) return model.error("merges", fmt::format("has no pair of pieces at place {}", i));
-      if (byte_fallback_) {
-        OCTAVO_CHECK_OK(score(model, pair->first + pair->second, i));
-      } else {
-        spec_.merges.push_back(fmt::format("{} {}", pair->first, pair->second));
-      }
+      const auto& [left, right] = *pair;
+      for (const std::string& piece :
+           {left, right, left + right.substr(std::min(out.prefix.size(), right.size()))})
+        if (!ids_.contains(piece))
+          return model.error("merges", fmt::format("need {} at place {}, which is not in the "
+                                                   "vocabulary",
+                                                   quote(piece), i));
+      out.merges.push_back(left);
+      out.merges.push_back(right);
     }
     return {};
   }
@@ -168,42 +244,46 @@ class TokenizerReader {
     return std::pair(text.substr(0, space), text.substr(space + 1));
   }
 
-  // SentencePiece's order: a piece joins at the rank of its first merge.
-  Result<void> score(const JsonSection& model, const std::string& piece, size_t rank) {
-    const auto id = ids_.find(piece);
-    if (id == ids_.end())
-      return model.error(
-          "merges",
-          fmt::format("make {} at place {}, which is not in the vocabulary", quote(piece), rank));
-    float& score = spec_.scores[static_cast<size_t>(id->second)];
-    score = std::max(score, -static_cast<float>(rank));
-    return {};
+  // Leaves spec.model as it is where no GGUF file could say the like.
+  void say_as_gguf(const PieceModelSpec& bpe) {
+    TokenizerSpec text;
+    if (!bpe.prefix.empty() || !bpe.suffix.empty()) return;
+    if (!read_tokenizer_text(root_, bpe.byte_fallback, text)) return;
+    spec_.model = bpe.byte_fallback ? "llama" : "gpt2";
+    spec_.pre_rule = std::move(text.pre_rule);
+    if (spec_.pre_rule) spec_.pre_rule->whole_words = bpe.whole_words;
+    spec_.add_space_prefix = text.add_space_prefix;
+    spec_.space_prefix_at_start_only = text.space_prefix_at_start_only;
+    spec_.space_prefix_unless_space = text.space_prefix_unless_space;
+    spec_.unknown = bpe.unknown;
+    if (bpe.byte_fallback)
+      score_pieces(bpe);
+    else
+      for (size_t i = 0; i + 1 < bpe.merges.size(); i += 2)
+        spec_.merges.push_back(fmt::format("{} {}", bpe.merges[i], bpe.merges[i + 1]));
   }
 
-  void mark_bytes() {
+  // SentencePiece's order: a piece joins at the rank of its first merge.
+  void score_pieces(const PieceModelSpec& bpe) {
+    spec_.scores.assign(spellings_.size(), kNeverMerged);
+    for (size_t i = 0; i + 1 < bpe.merges.size(); i += 2) {
+      const auto id = ids_.find(std::string(bpe.merges[i]).append(bpe.merges[i + 1]));
+      float& score = spec_.scores[static_cast<size_t>(id->second)];
+      score = std::max(score, -static_cast<float>(i / 2));
+    }
     for (int byte = 0; byte < 256; ++byte) {
       const auto id = ids_.find(fmt::format("<0x{:02X}>", byte));
       if (id != ids_.end()) spec_.types[static_cast<size_t>(id->second)] = TokenType::byte;
     }
-  }
-
-  Result<void> read_unknown(const JsonSection& model) {
-    OCTAVO_TRY(const auto unknown, model.find_string("unk_token"));
-    if (!unknown) return {};
-    const auto id = ids_.find(*unknown);
-    if (id == ids_.end())
-      return model.error("unk_token", fmt::format("{} is not in the vocabulary", quote(*unknown)));
-    spec_.unknown = TokenId{id->second};
-    if (byte_fallback_) spec_.types[static_cast<size_t>(id->second)] = TokenType::unknown;
-    return {};
+    if (bpe.unknown) spec_.types[static_cast<size_t>(raw(*bpe.unknown))] = TokenType::unknown;
   }
 
   static constexpr size_t kMaxHole = 4096;
+  static constexpr int64_t kLongestWord = 256;
   static constexpr float kNeverMerged = -1e9f;  // but for single characters, which need no merge
 
   JsonSection root_;
   const std::string& file_;
-  bool byte_fallback_ = false;
   std::vector<std::optional<std::string>> spellings_;  // by id
   std::unordered_map<std::string, int32_t> ids_;
   TokenizerSpec spec_;

@@ -1,6 +1,6 @@
-// Hugging Face's tokenizer.json as the tokenizer of a GGUF file would be: the parts that models of
-// byte-level BPE and of BPE with byte fallback use. Any other part is refused by its name, for it
-// would give other tokens than the model was trained on.
+// Hugging Face's tokenizer.json: BPE, Unigram, WordPiece and WordLevel with the normalizers,
+// pre-tokenizers, post-processors and decoders that models use. Any other part is refused by its
+// name, for it would give other tokens than the model was trained on.
 #pragma once
 
 #include <optional>

@@ -6,73 +6,17 @@
 #include <vector>
 
 #include "formats/quote.h"
+#include "formats/tokenizer_json_steps.h"
 
 namespace octavo {
 namespace {
 
 using nlohmann::json;
+using namespace tokenizer_json;
 
 constexpr std::string_view kSpaceMark = "\xE2\x96\x81";  // U+2581
-constexpr size_t kMaxSteps = 64;
-constexpr int kMaxNesting = 8;
 constexpr std::string_view kGpt2 =
     R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
-
-// One part of a chain, with its place for messages.
-struct Step {
-  std::string type;
-  JsonSection section;
-};
-
-// The parts in order, with sequences taken apart. `list`: the field that holds a sequence's parts.
-Result<void> flatten(const JsonSection& section, const char* list, int nesting,
-                     std::vector<Step>& out) {
-  OCTAVO_TRY(const auto type, section.find_string("type"));
-  if (!type) return section.error("type", "is missing");
-  if (*type != "Sequence") {
-    if (out.size() == kMaxSteps)
-      return section.error("type", "comes after too many parts", ErrorCode::unsupported);
-    out.push_back({*type, section});
-    return {};
-  }
-  const json* parts = section.find(list);
-  if (!parts || !parts->is_array()) return section.error(list, "is missing or no list");
-  if (nesting == kMaxNesting)
-    return section.error(list, "is nested too deep", ErrorCode::unsupported);
-  for (const json& part : *parts) {
-    if (!part.is_object()) return section.error(list, "has an entry that is no object");
-    OCTAVO_CHECK_OK(flatten(JsonSection(part, section.file(), section.prefix() + list + "."), list,
-                            nesting + 1, out));
-  }
-  return {};
-}
-
-Result<std::vector<Step>> steps_of(const JsonSection& root, const char* field, const char* list) {
-  std::vector<Step> steps;
-  const json* value = root.find(field);
-  if (!value) return steps;
-  if (!value->is_object()) return root.error(field, "is not an object");
-  OCTAVO_CHECK_OK(
-      flatten(JsonSection(*value, root.file(), fmt::format("{}.", field)), list, 0, steps));
-  return steps;
-}
-
-tl::unexpected<Error> unknown_step(const Step& step) {
-  return step.section.error("type",
-                            fmt::format("is {}, which is not supported here", quote(step.type)),
-                            ErrorCode::unsupported);
-}
-
-Result<bool> flag(const JsonSection& section, const char* field, bool otherwise) {
-  OCTAVO_TRY(const auto value, section.find_bool(field));
-  return value.value_or(otherwise);
-}
-
-Result<std::string> text(const JsonSection& section, const char* field) {
-  OCTAVO_TRY(auto value, section.find_string(field));
-  if (!value) return section.error(field, "is missing");
-  return *value;
-}
 
 std::string escaped(std::string_view plain) {
   std::string out;
@@ -85,15 +29,8 @@ std::string escaped(std::string_view plain) {
   return out;
 }
 
-// {"Regex": "..."} or {"String": "..."}, as a regular expression.
-Result<std::string> pattern_of(const JsonSection& section) {
-  const json* pattern = section.find("pattern");
-  if (pattern && pattern->is_object() && pattern->size() == 1) {
-    const auto only = pattern->begin();
-    if (only->is_string() && only.key() == "Regex") return only->get<std::string>();
-    if (only->is_string() && only.key() == "String") return escaped(only->get<std::string>());
-  }
-  return section.error("pattern", "is no Regex and no String");
+std::string as_regex(const TextPattern& pattern) {
+  return pattern.is_regex ? pattern.text : escaped(pattern.text);
 }
 
 bool replaces_spaces(const json& section) {
@@ -111,7 +48,8 @@ Result<void> add_split(const Step& step, PreTokenizerSpec& pre) {
                               fmt::format("is {}; only Isolated is supported", quote(behavior)),
                               ErrorCode::unsupported);
   // What matches and what does not are words both, so that it does not matter which is asked for.
-  OCTAVO_TRY(pre.patterns.emplace_back(), pattern_of(step.section));
+  OCTAVO_TRY(const TextPattern pattern, pattern_of(step.section));
+  pre.patterns.push_back(as_regex(pattern));
   return {};
 }
 
@@ -235,71 +173,11 @@ Result<void> check_decoder(const JsonSection& root, bool byte_fallback) {
   return {};
 }
 
-// --- Tokens around a text.
-
-class TemplateReader {
- public:
-  TemplateReader(const JsonSection& section, TokenizerSpec& spec)
-      : section_(section), spec_(spec) {}
-
-  Result<void> read() {
-    const json* single = section_.find("single");
-    if (!single || !single->is_array()) return section_.error("single", "is missing or no list");
-    for (const json& piece : *single) {
-      const bool is_text = piece.is_object() && piece.contains("Sequence");
-      if (is_text && !text_seen_) {
-        text_seen_ = true;
-        continue;
-      }
-      OCTAVO_TRY(const TokenId id, token(piece));
-      std::optional<TokenId>& place = text_seen_ ? spec_.eos : spec_.bos;
-      if (place)
-        return section_.error("single", "adds several tokens at one end", ErrorCode::unsupported);
-      place = id;
-      (text_seen_ ? spec_.add_eos : spec_.add_bos) = true;
-    }
-    return {};
-  }
-
- private:
-  // The id of {"SpecialToken": {"id": NAME}} by the table of special tokens.
-  Result<TokenId> token(const json& piece) const {
-    const json none = json::object();
-    const json special = piece.is_object() ? piece.value("SpecialToken", none) : none;
-    const json name = special.is_object() ? special.value("id", json()) : json();
-    const json* table = section_.find("special_tokens");
-    if (name.is_string() && table && table->is_object()) {
-      const json entry = table->value(name.get<std::string>(), none);
-      const json ids = entry.is_object() ? entry.value("ids", json()) : json();
-      if (ids.is_array() && ids.size() == 1 && ids[0].is_number_unsigned() &&
-          ids[0].get<uint64_t>() < spec_.tokens.size())
-        return TokenId{ids[0].get<int32_t>()};
-    }
-    return section_.error("single", "has a piece that is neither the text nor one token");
-  }
-
-  const JsonSection& section_;
-  TokenizerSpec& spec_;
-  bool text_seen_ = false;
-};
-
 }  // namespace
 
 Result<void> read_tokenizer_text(const JsonSection& root, bool byte_fallback, TokenizerSpec& spec) {
   OCTAVO_CHECK_OK(byte_fallback ? read_spaces(root, spec) : read_byte_level(root, spec));
   return check_decoder(root, byte_fallback);
-}
-
-Result<void> read_post_processor(const JsonSection& root, TokenizerSpec& spec) {
-  spec.add_bos = false;
-  spec.add_eos = false;
-  OCTAVO_TRY(const auto steps, steps_of(root, "post_processor", "processors"));
-  for (const Step& step : steps) {
-    if (step.type == "ByteLevel") continue;  // it only counts characters
-    if (step.type != "TemplateProcessing") return unknown_step(step);
-    OCTAVO_CHECK_OK(TemplateReader(step.section, spec).read());
-  }
-  return {};
 }
 
 }  // namespace octavo

@@ -1,5 +1,4 @@
-// The parts of tokenizer.json around the vocabulary: what is done to text before it is merged, and
-// to tokens afterwards.
+// What a tokenizer.json does to text before it is merged, as a GGUF file would say it.
 #pragma once
 
 #include "base/result.h"
@@ -8,11 +7,8 @@
 
 namespace octavo {
 
-// Reads normalizer, pre_tokenizer and decoder. Errors: corrupt_file, unsupported (a part that is
-// not known, or not in this kind of tokenizer).
+// Reads normalizer, pre_tokenizer and decoder into spec.pre_rule or the rules about spaces.
+// Errors: corrupt_file, unsupported (no GGUF file could say it).
 Result<void> read_tokenizer_text(const JsonSection& root, bool byte_fallback, TokenizerSpec& spec);
-
-// Which tokens are added around a text: spec.bos, spec.eos, spec.add_bos, spec.add_eos.
-Result<void> read_post_processor(const JsonSection& root, TokenizerSpec& spec);
 
 }  // namespace octavo

@@ -2,10 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 
 #include "text/byte_alphabet.h"
-#include "text/nfc.h"
+#include "text/normal_form.h"
 
 namespace octavo {
 namespace {
@@ -58,7 +59,7 @@ class TableRules final : public MergeRules {
 
 Result<MergeTable> MergeTable::create(const StringTable& merges, const Vocabulary& vocabulary) {
   MergeTable table;
-  table.slots_.resize(std::bit_ceil(merges.size() * 2 + 1));
+  table.reserve(merges.size());
   std::string joined;
   for (size_t i = 0; i < merges.size(); ++i) {
     const auto merge = parse_merge(merges[i]);
@@ -70,19 +71,41 @@ Result<MergeTable> MergeTable::create(const StringTable& merges, const Vocabular
       return bad_merge(i, merges[i],
                        "names a piece that is not an ordinary token of the vocabulary");
     }
-    if (!table.insert(pair_of(raw(*left), raw(*right)), {static_cast<uint32_t>(i), raw(*whole)})) {
+    if (!table.insert(pair_of(raw(*left), raw(*right)), {static_cast<uint32_t>(i), raw(*whole)},
+                      /*replaces=*/false)) {
       return bad_merge(i, merges[i], "collides with too many others in the index");
     }
   }
   return table;
 }
 
-bool MergeTable::insert(uint64_t pair, Merge merge) {
+Result<MergeTable> MergeTable::create_from_pairs(const StringTable& merges, size_t prefix,
+                                                 const Vocabulary& vocabulary) {
+  MergeTable table;
+  table.reserve(merges.size() / 2);
+  std::string joined;
+  for (size_t i = 0; i + 1 < merges.size(); i += 2) {
+    const std::string_view right_text = merges[i + 1];
+    joined.assign(merges[i]).append(right_text.substr(std::min(prefix, right_text.size())));
+    const auto left = vocabulary.find(merges[i]), right = vocabulary.find(right_text);
+    const auto whole = vocabulary.find(joined);
+    if (!left || !right || !whole) continue;
+    if (!table.insert(pair_of(raw(*left), raw(*right)), {static_cast<uint32_t>(i / 2), raw(*whole)},
+                      /*replaces=*/true))
+      return bad_merge(i / 2, joined, "collides with too many others in the index");
+  }
+  return table;
+}
+
+void MergeTable::reserve(size_t merges) { slots_.resize(std::bit_ceil(merges * 2 + 1)); }
+
+// Of equal pairs in a GGUF file the earlier counts: it has the better rank.
+bool MergeTable::insert(uint64_t pair, Merge merge, bool replaces) {
   const size_t mask = slots_.size() - 1;
   for (size_t probe = 0; probe < kMaxProbes; ++probe) {
     Slot& slot = slots_[(hash_of(pair) + probe) & mask];
-    if (slot.pair == pair) return true;  // the earlier one has the better rank
-    if (slot.pair == kFree) {
+    if (slot.pair == pair && !replaces) return true;
+    if (slot.pair == kFree || slot.pair == pair) {
       slot = {pair, merge};
       return true;
     }

@@ -19,6 +19,11 @@ class MergeTable {
  public:
   // Merges are "left right", best first. One that names a piece outside the vocabulary is refused.
   static Result<MergeTable> create(const StringTable& merges, const Vocabulary& vocabulary);
+  // `merges`: left, right, left, right, ...; the joined token is spelled as both, but for the first
+  // `prefix` bytes of the right one. A pair with a piece that no text may become is left out. Of
+  // equal pairs the last counts.
+  static Result<MergeTable> create_from_pairs(const StringTable& merges, size_t prefix,
+                                              const Vocabulary& vocabulary);
   std::optional<Merge> find(int32_t left, int32_t right) const;
 
  private:
@@ -27,7 +32,8 @@ class MergeTable {
     Merge merge{};
   };
   static constexpr uint64_t kFree = UINT64_MAX;  // of no pair: ids are never negative
-  bool insert(uint64_t pair, Merge merge);
+  void reserve(size_t merges);
+  bool insert(uint64_t pair, Merge merge, bool replaces);
 
   std::vector<Slot> slots_;  // open addressing; a power of two, at most half full
 };

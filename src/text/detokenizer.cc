@@ -4,9 +4,9 @@ namespace octavo {
 
 void Detokenizer::append(TokenId id, std::string& out) {
   if (skip_special_ && tokenizer_->is_control(id)) return;
-  const std::string piece = tokenizer_->piece(id);
+  const std::string piece = tokenizer_->piece(id, state_);
   std::string_view bytes = piece;
-  if (strip_ && !bytes.empty() && !tokenizer_->is_control(id)) {
+  if (strip_ && !tokenizer_->has_pipeline() && !bytes.empty() && !tokenizer_->is_control(id)) {
     if (tokenizer_->adds_space_prefix() && bytes.front() == ' ') bytes.remove_prefix(1);
     strip_ = false;
   }

@@ -16,7 +16,9 @@ class Detokenizer {
  public:
   // The tokenizer must outlive this.
   Detokenizer(const Tokenizer& tokenizer, bool skip_special, SpacePrefix prefix = SpacePrefix::keep)
-      : tokenizer_(&tokenizer), skip_special_(skip_special), strip_(prefix == SpacePrefix::strip) {}
+      : tokenizer_(&tokenizer), skip_special_(skip_special), strip_(prefix == SpacePrefix::strip) {
+    if (!strip_) state_ = PieceDecoder::inside();
+  }
 
   std::string push(TokenId id);
   std::string finish();  // what is left of an unfinished character, as one U+FFFD
@@ -28,6 +30,7 @@ class Detokenizer {
   const Tokenizer* tokenizer_;
   bool skip_special_;
   bool strip_;  // still looking for the first text
+  PieceDecoder::State state_;
   Utf8Repair repair_;
 };
 

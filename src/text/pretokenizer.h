@@ -2,13 +2,13 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <string_view>
 #include <vector>
 
 #include "base/result.h"
 #include "core/tokenizer_spec.h"
 #include "text/pretokenizer_rules.h"
+#include "text/regex.h"
 
 namespace octavo {
 
@@ -18,9 +18,6 @@ class PreTokenizer {
   static Result<PreTokenizer> create(std::string_view name);
   // Errors: unsupported (a pattern that PCRE2 does not take, or a very long one).
   static Result<PreTokenizer> create(const PreTokenizerSpec& spec);
-  PreTokenizer(PreTokenizer&&) noexcept;
-  PreTokenizer& operator=(PreTokenizer&&) noexcept;
-  ~PreTokenizer();
 
   // The end of each word, in bytes; together the words are the whole text. Needs no more stack for
   // long text, and any number of threads may call it at once. A search that exceeds its step limit
@@ -30,12 +27,11 @@ class PreTokenizer {
   const PreTokenizerRule& rule() const { return rule_; }
 
  private:
-  class Pattern;
-  PreTokenizer();
+  PreTokenizer() = default;
   Result<void> add_pattern(std::string_view source);
 
   PreTokenizerRule rule_;  // but for its patterns
-  std::vector<Pattern> patterns_;
+  std::vector<Regex> patterns_;
 };
 
 }  // namespace octavo

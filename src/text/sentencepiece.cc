@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <bit>
-#include <charconv>
 #include <unordered_map>
 
+#include "text/byte_spelling.h"
 #include "text/utf8.h"
 
 namespace octavo {
@@ -25,16 +25,6 @@ std::string mark_spaces(std::string_view text, bool prefix) {
     }
   }
   return out;
-}
-
-// The byte of a piece like <0x0A>.
-std::optional<uint8_t> parse_byte_piece(std::string_view spelling) {
-  if (spelling.size() != 6 || !spelling.starts_with("<0x") || spelling[5] != '>')
-    return std::nullopt;
-  unsigned value = 0;
-  const auto [end, error] = std::from_chars(spelling.data() + 3, spelling.data() + 5, value, 16);
-  if (error != std::errc{} || end != spelling.data() + 5) return std::nullopt;
-  return static_cast<uint8_t>(value);
 }
 
 // Order of float scores, best first, as unsigned integers. REQUIRES: finite.
@@ -127,7 +117,7 @@ Result<void> SentencePiece::read_byte_tokens() {
   for (size_t i = 0; i < vocabulary_.size(); ++i) {
     const TokenId id{static_cast<int32_t>(i)};
     if (vocabulary_.type(id) != TokenType::byte) continue;
-    const auto byte = parse_byte_piece(vocabulary_.spelling(id));
+    const auto byte = parse_byte_spelling(vocabulary_.spelling(id));
     if (!byte || byte_tokens_[*byte] >= 0) {
       return fail(ErrorCode::corrupt_file,
                   fmt::format("tokenizer.ggml.tokens[{}] has the type byte but is {}", i,
@@ -238,7 +228,7 @@ Result<void> SentencePiece::encode(std::string_view run, std::vector<TokenId>& o
 void SentencePiece::append_bytes(TokenId id, std::string& out) const {
   const std::string_view spelling = vocabulary_.spelling(id);
   if (vocabulary_.type(id) == TokenType::byte) {
-    if (const auto byte = parse_byte_piece(spelling)) out.push_back(static_cast<char>(*byte));
+    if (const auto byte = parse_byte_spelling(spelling)) out.push_back(static_cast<char>(*byte));
     return;
   }
   for (size_t at = 0; at < spelling.size();) {

@@ -100,13 +100,6 @@ Result<void> check_text(std::string_view text) {
 
 }  // namespace
 
-Tokenizer::Tokenizer(std::unique_ptr<const Vocabulary> vocabulary,
-                     std::unique_ptr<const TokenModel> model, TokenMatcher control, Facts facts)
-    : vocabulary_(std::move(vocabulary)),
-      model_(std::move(model)),
-      control_(std::move(control)),
-      facts_(std::move(facts)) {}
-
 Result<Tokenizer> Tokenizer::create(TokenizerSpec spec) {
   OCTAVO_CHECK_OK(check_ids(spec));
   OCTAVO_CHECK_OK(check_added(spec.add_bos, spec.bos, "bos"));
@@ -115,11 +108,17 @@ Result<Tokenizer> Tokenizer::create(TokenizerSpec spec) {
   OCTAVO_TRY(Vocabulary checked, Vocabulary::create(std::move(spec.tokens), std::move(spec.types),
                                                     std::move(spec.scores)));
   auto vocabulary = std::make_unique<const Vocabulary>(std::move(checked));
-  bool adds_bos = false;
-  OCTAVO_TRY(auto model, create_model(spec, *vocabulary, adds_bos));
   OCTAVO_TRY(TokenMatcher control, control_matcher(*vocabulary));
-  Facts facts = take_facts(spec, adds_bos);
-  return Tokenizer(std::move(vocabulary), std::move(model), std::move(control), std::move(facts));
+  Tokenizer tokenizer(std::move(vocabulary), std::move(control));
+  bool adds_bos = false;
+  if (spec.pipeline) {
+    OCTAVO_TRY(tokenizer.pipeline_,
+               TokenPipeline::create(std::move(*spec.pipeline), *tokenizer.vocabulary_));
+  } else {
+    OCTAVO_TRY(tokenizer.model_, create_model(spec, *tokenizer.vocabulary_, adds_bos));
+  }
+  tokenizer.facts_ = take_facts(spec, adds_bos);
+  return tokenizer;
 }
 
 Result<std::unique_ptr<const TokenModel>> Tokenizer::create_model(const TokenizerSpec& spec,
@@ -222,6 +221,10 @@ Result<std::vector<TokenId>> Tokenizer::encode_regions(std::string_view text,
   OCTAVO_CHECK_OK(check_text(text));
   std::vector<TokenId> ids;
   size_t done = 0;
+  if (pipeline_) {
+    OCTAVO_CHECK_OK(pipeline_->encode(text, regions, ids, stats));
+    return ids;
+  }
   for (const Region& region : regions) {
     for (size_t at = std::max(region.begin, done); at < region.end;) {
       const auto match = control_.find(text, at, region.end);
@@ -258,8 +261,14 @@ void Tokenizer::add_special(std::vector<TokenId>& ids) const {
 }
 
 std::string Tokenizer::piece(TokenId id) const {
+  PieceDecoder::State state = PieceDecoder::inside();
+  return piece(id, state);
+}
+
+std::string Tokenizer::piece(TokenId id, PieceDecoder::State& state) const {
   std::string bytes;
   if (!contains(id)) return bytes;
+  if (pipeline_) return pipeline_->decode(id, state);
   if (vocabulary_->is_control(id)) {
     bytes = vocabulary_->spelling(id);
   } else {

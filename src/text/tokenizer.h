@@ -16,6 +16,7 @@
 #include "text/text_span.h"
 #include "text/token_matcher.h"
 #include "text/token_model.h"
+#include "text/token_pipeline.h"
 #include "text/vocabulary.h"
 
 namespace octavo {
@@ -53,6 +54,9 @@ class Tokenizer {
   // id outside the vocabulary nothing.
   std::string piece(TokenId id) const;
 
+  // As piece(), with what is particular to the beginning of a text.
+  std::string piece(TokenId id, PieceDecoder::State& state) const;
+
   // Valid UTF-8 always: bytes that are no character become U+FFFD.
   std::string decode(std::span<const TokenId> ids, bool skip_special,
                      SpacePrefix prefix = SpacePrefix::keep) const;
@@ -74,6 +78,7 @@ class Tokenizer {
   bool adds_bos() const { return facts_.adds_bos; }
   bool adds_eos() const { return facts_.adds_eos; }
   bool adds_space_prefix() const { return facts_.adds_space_prefix; }
+  bool has_pipeline() const { return pipeline_ != nullptr; }  // it comes from a tokenizer.json
   const std::string& model() const { return facts_.model; }
   const std::string& pretokenizer() const { return facts_.pre; }
   const std::string& chat_template() const { return facts_.chat_template; }
@@ -87,12 +92,10 @@ class Tokenizer {
     bool adds_bos, adds_eos, adds_space_prefix;
   };
   // A part of the text in which control tokens are recognised.
-  struct Region {
-    size_t begin, end;
-  };
+  using Region = AddedTokens::Region;
 
-  Tokenizer(std::unique_ptr<const Vocabulary> vocabulary, std::unique_ptr<const TokenModel> model,
-            TokenMatcher control, Facts facts);
+  Tokenizer(std::unique_ptr<const Vocabulary> vocabulary, TokenMatcher control)
+      : vocabulary_(std::move(vocabulary)), control_(std::move(control)) {}
   static Facts take_facts(TokenizerSpec& spec, bool default_adds_bos);
   static Result<std::unique_ptr<const TokenModel>> create_model(const TokenizerSpec& spec,
                                                                 const Vocabulary& vocabulary,
@@ -108,7 +111,8 @@ class Tokenizer {
   void add_special(std::vector<TokenId>& ids) const;
 
   std::unique_ptr<const Vocabulary> vocabulary_;  // at a fixed address: the model refers to it
-  std::unique_ptr<const TokenModel> model_;
+  std::unique_ptr<const TokenModel> model_;       // one of these two
+  std::unique_ptr<const TokenPipeline> pipeline_;
   TokenMatcher control_;
   Facts facts_;
 };
