@@ -8,6 +8,7 @@
 #include "cli/generation_config.h"
 #include "cli/given_template.h"
 #include "cli/input.h"
+#include "cli/lora_options.h"
 #include "cli/model_loading.h"
 #include "cli/sampling_options.h"
 #include "cli/serve_command.h"
@@ -126,6 +127,7 @@ Result<ServeOptions> read_serve_options(const Invocation& invocation) {
   OCTAVO_CHECK_OK(check_names(serve.served_model_names));
   if (serve.served_model_names.empty()) serve.served_model_names = {invocation.positionals[0]};
   OCTAVO_TRY(serve.access, read_access(options));
+  OCTAVO_TRY(serve.lora, read_lora_options(options));
   serve.seed = options.find<uint64_t>("seed");
   serve.max_logprobs = options.integer("max_logprobs");
   serve.trust_request_chat_template = options.flag("trust_request_chat_template");
@@ -171,6 +173,7 @@ Result<void> serve_model(const Invocation& invocation, const std::string& path, 
   EngineOptions engine = read_engine_options(options);
   engine.model = path;
   engine.max_logprobs = serve_options.max_logprobs;
+  if (serve_options.lora.enabled) engine.max_lora_rank = options.integer("max_lora_rank");
   OCTAVO_TRY(serve_options.default_params,
              generation_defaults(options.text("generation_config"), engine.model));
   if (!is_loopback(serve_options.http.host) && serve_options.http.uds.empty() &&

@@ -38,6 +38,8 @@ inline constexpr std::array kEngineRows = {
            G | C, kEngine),
     integer("threads", 0, 1024, "0", "at most the cores this process may use; 0: all of them",
             G | X | C | P | B | Q, kEngine),
+    text("lora", "PATH", "LoRA adapter for the whole run: a PEFT folder or a GGUF file", G | C | P,
+         kEngine),
     flag("enforce_eager", "plan every step anew instead of reusing recorded ones",
          G | X | C | P | B, kEngine),
     of_kind(choice("block_size", kBlockSizeChoices, "N", "32",

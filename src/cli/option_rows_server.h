@@ -4,6 +4,7 @@
 #include <array>
 
 #include "cli/option_rows.h"
+#include "model/lora.h"
 
 namespace octavo::cli::rows {
 
@@ -15,6 +16,16 @@ inline constexpr std::array kServerRows = {
     words(shown_default(text("served_model_name", "NAME...",
                              "what clients call the model; the first is its main name", X, kServer),
                         "MODEL")),
+    flag("enable_lora", "let requests have LoRA adapters; --lora-modules does as well", X, kServer),
+    words(
+        text("lora_modules", "NAME=PATH...",
+             "adapters to load, PEFT folders or GGUF files; clients ask for them by NAME as their "
+             "model",
+             X, kServer)),
+    integer("max_loras", 1, 4096, "16", "adapters that are loaded at once", X, kServer),
+    integer("max_lora_rank", 1, kMaxLoraRank, "16", "rank of an adapter at most", X, kServer),
+    flag("allow_runtime_lora_updating",
+         "let holders of an admin key load and unload adapters while the server runs", X, kServer),
     text("host", "HOST", "address or name to listen on; 0.0.0.0: all of this machine's", X, kServer,
          "127.0.0.1"),
     integer("port", 0, 65535, "8000", "port to listen on; 0: any free one", X, kServer),
@@ -26,8 +37,9 @@ inline constexpr std::array kServerRows = {
                            "keys of which every route but /health and /ready asks one", X, kServer),
                       "none")),
     text("api_key_file", "FILE", "more of them, one a line; # begins a comment", X, kServer),
-    words(shown_default(text("admin_api_key", "KEY...", "keys that open /v1/requests", X, kServer),
-                        "none")),
+    words(shown_default(
+        text("admin_api_key", "KEY...", "keys that open /v1/requests and adapters", X, kServer),
+        "none")),
     flag("metrics_public", "let everybody read /metrics", X, kServer),
     words(text("allowed_hosts", "NAME...",
                "what clients may call this server, beside its own names; *: anything", X, kServer)),

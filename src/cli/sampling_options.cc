@@ -121,6 +121,7 @@ EngineOptions read_engine_options(const OptionValues& options) {
   engine.block_size = options.integer("block_size");
   engine.max_num_batched_tokens = options.integer("max_num_batched_tokens");
   if (options.flag("pack_cache")) engine.pack_folder = packs_folder();
+  if (options.has("lora")) engine.lora = options.text("lora");
   if (options.has("kv_cache")) engine.kv_cache = options.text("kv_cache") == "on";
   if (options.has("max_model_len")) read_memory(engine, options);
   engine.max_num_seqs = std::min(engine.max_num_seqs, engine.max_num_batched_tokens);

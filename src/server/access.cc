@@ -130,8 +130,8 @@ std::optional<ApiError> Access::check_key(const http::Request& request, RouteAcc
   const bool is_admin = is_one_of(key_of(request), options_.admin_api_keys);
   if (access == RouteAccess::admin && options_.admin_api_keys.empty())
     return forbidden(
-        "this route shows other people's requests and is closed; start the server "
-        "with --admin-api-key to open it",
+        "this route is for who runs the server and is closed; start the server with "
+        "--admin-api-key to open it",
         "admin_key_not_configured");
   if (is_admin) return {};
   if (access != RouteAccess::admin &&

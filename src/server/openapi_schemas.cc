@@ -12,6 +12,12 @@ std::string_view openapi_schemas() {
 "Health": {"type": "object", "required": ["status"], "properties": {
   "status": {"enum": ["ok", "loading", "draining", "stalled"]},
   "progress": {"type": "number"}, "reason": {"type": "string"}}},
+"LoadLora": {"type": "object", "required": ["lora_name", "lora_path"], "properties": {
+  "lora_name": {"type": "string", "minLength": 1, "maxLength": 256},
+  "lora_path": {"type": "string", "description": "Of a PEFT folder or a GGUF file on the server"},
+  "load_inplace": {"type": "boolean", "description": "It may take the place of one of this name"}}},
+"UnloadLora": {"type": "object", "required": ["lora_name"], "properties": {
+  "lora_name": {"type": "string"}}},
 "TextPart": {"type": "object", "required": ["type", "text"], "properties": {
   "type": {"const": "text"}, "text": {"type": "string"}}},
 "Message": {"type": "object", "required": ["role"], "properties": {

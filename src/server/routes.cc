@@ -37,6 +37,10 @@ const std::vector<Service::Route>& Service::routes() {
       {"GET", "/v1/models", RouteAccess::key, &Service::get_models, false},
       {"GET", "/v1/models/", RouteAccess::key, &Service::get_model, false, false, false, true},
       {"GET", "/v1/requests", RouteAccess::admin, &Service::get_requests},
+      {"POST", "/v1/load_lora_adapter", RouteAccess::admin, &Service::post_load_adapter, true,
+       true},
+      {"POST", "/v1/unload_lora_adapter", RouteAccess::admin, &Service::post_unload_adapter, true,
+       true},
       {"POST", "/tokenize", RouteAccess::key, &Service::post_tokenize, true, true},
       {"POST", "/detokenize", RouteAccess::key, &Service::post_detokenize, true, true},
       {"GET", "/tokenizer_info", RouteAccess::key, &Service::get_tokenizer_info},
@@ -246,9 +250,14 @@ std::string dump(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-Json model_card(const std::string& id, const std::string& main, const Serving* serving) {
+Json model_card(const std::string& id, const std::string& main, bool is_adapter,
+                const Serving* serving) {
   Json card = {{"id", id},     {"object", "model"}, {"created", 0}, {"owned_by", "octavo"},
                {"root", main}, {"parent", nullptr}};
+  if (is_adapter) {
+    card["root"] = id;
+    card["parent"] = main;
+  }
   if (!serving) return card;
   card["max_model_len"] = serving->loaded.max_model_len;
   card["meta"] = {{"n_ctx_train", serving->loaded.config.context_length},
@@ -302,15 +311,19 @@ void Service::get_models(const Exchange& exchange) {
   Json list = Json::array();
   const Serving* serving = state_ == ServiceState::loading ? nullptr : &serving_;
   for (const std::string& name : options_.served_model_names)
-    list.push_back(model_card(name, options_.served_model_names.front(), serving));
+    list.push_back(model_card(name, options_.served_model_names.front(), false, serving));
+  for (const std::string& name : adapters_.names())
+    list.push_back(model_card(name, options_.served_model_names.front(), true, serving));
   respond_json(exchange, dump({{"object", "list"}, {"data", list}}));
 }
 
 void Service::get_model(const Exchange& exchange) {
   std::string id = exchange->request().path.substr(std::string_view("/v1/models/").size());
-  if (const auto error = check_model(id)) return respond(exchange, *error);
+  const auto adapter = find_adapter(id);
+  if (!adapter) return respond(exchange, adapter.error());
   const Serving* serving = state_ == ServiceState::loading ? nullptr : &serving_;
-  respond_json(exchange, dump(model_card(id, options_.served_model_names.front(), serving)));
+  respond_json(exchange, dump(model_card(id, options_.served_model_names.front(),
+                                         *adapter != nullptr, serving)));
 }
 
 void Service::get_tokenizer_info(const Exchange& exchange) {

@@ -63,6 +63,7 @@ class Running {
     engine.on_step = [this](const StepReport& report) { service_.on_step(report); };
     engine.on_progress = [this](double done) { service_.set_progress(done); };
     OCTAVO_TRY(ServedModel model, hooks.load(engine));
+    OCTAVO_CHECK_OK(service_.load_adapters(model.loaded));
     const LoadedEngine& loaded = service_.set_ready(std::move(model.loaded), std::move(engine),
                                                     std::move(model.chat_template));
     if (hooks.on_ready) hooks.on_ready(loaded);

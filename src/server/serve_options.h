@@ -20,16 +20,30 @@ struct CorsOptions {
 
 struct AccessOptions {
   std::vector<std::string> api_keys = {};        // none: no key is asked for
-  std::vector<std::string> admin_api_keys = {};  // of /v1/requests
+  std::vector<std::string> admin_api_keys = {};  // of /v1/requests and adapters
   bool metrics_public = false;                   // /metrics needs no key
   std::vector<std::string> allowed_hosts = {};   // beside those that are always allowed; "*": any
   CorsOptions cors = {};
+};
+
+// A LoRA adapter: the name that clients ask for, and its PEFT folder or GGUF file.
+struct LoraModule {
+  std::string name;
+  std::string path;
+};
+
+struct LoraOptions {
+  bool enabled = false;                  // EngineOptions::max_lora_rank is then above 0
+  std::vector<LoraModule> modules = {};  // loaded at the start
+  int max_loras = 16;                    // loaded at once
+  bool allow_runtime_updating = false;   // over the API
 };
 
 struct ServeOptions {
   http::ServerOptions http = {};  // handler, on_head and on_fault are the service's
   std::vector<std::string> served_model_names = {};  // not empty; the first is its main name
   AccessOptions access = {};
+  LoraOptions lora = {};
 
   SamplingParams default_params = {};  // of fields that a request does not name
   std::optional<uint64_t> seed = {};   // of requests that name none; unset: a fresh one each

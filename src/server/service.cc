@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/version.h"
+#include "formats/quote.h"
 #include "llm/chat_prompt.h"
 #include "server/api_answer.h"
 #include "server/api_tokenize.h"
@@ -55,11 +56,24 @@ Service::Service(ServeOptions options, Log& log)
     : options_(std::move(options)),
       log_(log),
       access_(options_.access, options_.http.uds.empty() ? options_.http.host : ""),
+      adapters_(options_.lora.max_loras, options_.served_model_names),
       workers_(std::make_unique<Workers>(options_.num_workers)) {}
 
 Service::~Service() { close(); }
 
 // --- life -----------------------------------------------------------------------------------
+
+Result<void> Service::load_adapters(const LoadedEngine& loaded) {
+  for (const LoraModule& module : options_.lora.modules) {
+    const auto done = adapters_.load(module, false, [&](const std::string& path) {
+      return load_adapter(path, loaded.config, loaded.model->limits().max_lora_rank);
+    });
+    if (!done)
+      return fail(ErrorCode::invalid_argument,
+                  fmt::format("--lora-modules {}: {}", quote(module.name), done.error().message));
+  }
+  return {};
+}
 
 const LoadedEngine& Service::set_ready(LoadedEngine loaded, EngineOptions options,
                                        std::string chat_template) {
@@ -190,6 +204,12 @@ std::optional<ApiError> Service::check_model(std::string& model) const {
                   .code = "model_not_found"};
 }
 
+ApiResult<Adapters::Adapter> Service::find_adapter(std::string& model) const {
+  if (Adapters::Adapter adapter = adapters_.find(model)) return adapter;
+  if (auto error = check_model(model)) return tl::make_unexpected(std::move(*error));
+  return nullptr;
+}
+
 // Truncation is asked for, never done in silence.
 ApiResult<Request> Service::finish_prompt(GenerationRequest& request,
                                           std::vector<TokenId> ids) const {
@@ -289,18 +309,22 @@ void Service::start(const Exchange& exchange, ApiRequest& request, std::vector<R
 void Service::post_completions(const Exchange& exchange) {
   auto request = parse_completion_request(exchange->request().body, serving_.limits);
   if (!request) return respond(exchange, request.error());
-  if (const auto error = check_model(request->model)) return respond(exchange, *error);
+  auto adapter = find_adapter(request->model);
+  if (!adapter) return respond(exchange, adapter.error());
   auto prompts = prompts_of(*request);
   if (!prompts) return respond(exchange, prompts.error());
+  for (Request& prompt : *prompts) prompt.adapter = *adapter;
   start(exchange, *request, std::move(*prompts), "cmpl", texts_of(*request));
 }
 
 void Service::post_chat(const Exchange& exchange) {
   auto request = parse_chat_request(exchange->request().body, serving_.limits);
   if (!request) return respond(exchange, request.error());
-  if (const auto error = check_model(request->model)) return respond(exchange, *error);
+  auto adapter = find_adapter(request->model);
+  if (!adapter) return respond(exchange, adapter.error());
   auto prompt = prompt_of(*request);
   if (!prompt) return respond(exchange, prompt.error());
+  prompt->adapter = *adapter;
   std::vector<Request> prompts;
   prompts.push_back(std::move(*prompt));
   start(exchange, *request, std::move(prompts), "chatcmpl");
@@ -309,7 +333,7 @@ void Service::post_chat(const Exchange& exchange) {
 void Service::post_tokenize(const Exchange& exchange) {
   auto request = parse_tokenize_request(exchange->request().body, serving_.limits);
   if (!request) return respond(exchange, request.error());
-  if (const auto error = check_model(request->model)) return respond(exchange, *error);
+  if (auto found = find_adapter(request->model); !found) return respond(exchange, found.error());
   const Tokenizer& tokenizer = *serving_.loaded.tokenizer;
   std::vector<TokenId> ids;
   if (request->messages) {
@@ -328,7 +352,7 @@ void Service::post_tokenize(const Exchange& exchange) {
 void Service::post_detokenize(const Exchange& exchange) {
   auto request = parse_detokenize_request(exchange->request().body, serving_.limits);
   if (!request) return respond(exchange, request.error());
-  if (const auto error = check_model(request->model)) return respond(exchange, *error);
+  if (auto found = find_adapter(request->model); !found) return respond(exchange, found.error());
   respond_json(exchange, detokenize_answer(*request, *serving_.loaded.tokenizer));
 }
 

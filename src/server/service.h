@@ -16,6 +16,7 @@
 #include "engine/load.h"
 #include "http/exchange.h"
 #include "server/access.h"
+#include "server/adapters.h"
 #include "server/admission_gate.h"
 #include "server/api_request.h"
 #include "server/metrics.h"
@@ -52,6 +53,8 @@ class Service {
   // Engine callbacks: to be EngineOptions::on_step of the engine given to set_ready().
   void on_step(const StepReport& report);
   void set_progress(double done) { progress_ = done; }
+  // Those of options.lora; before set_ready(). Errors: those of load_adapter(), too many.
+  Result<void> load_adapters(const LoadedEngine& loaded);
   const LoadedEngine& set_ready(LoadedEngine loaded, EngineOptions options,
                                 std::string chat_template);
 
@@ -95,6 +98,8 @@ class Service {
   void post_detokenize(const Exchange& exchange);
   void post_completions(const Exchange& exchange);
   void post_chat(const Exchange& exchange);
+  void post_load_adapter(const Exchange& exchange);
+  void post_unload_adapter(const Exchange& exchange);
 
   ApiResult<std::vector<Request>> prompts_of(CompletionRequest& request) const;
   ApiResult<std::vector<TokenId>> render(const nlohmann::ordered_json& messages,
@@ -104,6 +109,8 @@ class Service {
   ApiResult<Request> prompt_of(ChatRequest& request) const;
   ApiResult<Request> finish_prompt(GenerationRequest& request, std::vector<TokenId> ids) const;
   std::optional<ApiError> check_model(std::string& model) const;
+  // The adapter of that name; nullptr: the model itself is meant.
+  ApiResult<Adapters::Adapter> find_adapter(std::string& model) const;
   template <class ApiRequest>
   void start(const Exchange& exchange, ApiRequest& request, std::vector<Request> prompts,
              std::string_view id_prefix, std::vector<std::optional<std::string>> prompt_texts = {});
@@ -116,6 +123,7 @@ class Service {
   ServeOptions options_;
   Log& log_;
   Access access_;
+  Adapters adapters_;
   std::atomic<double> progress_{0};
   std::atomic<ServiceState> state_{ServiceState::loading};
   Serving serving_;  // set once, before state_ is ready

@@ -9,7 +9,9 @@
 #include "kv/block_pool.h"
 #include "kv/block_table.h"
 #include "sampling/sampler.h"
+#include "support/lora_files.h"
 #include "support/paths.h"
+#include "support/temp_folder.h"
 #include "support/test_model.h"
 
 namespace {
@@ -51,8 +53,11 @@ using namespace testing;
 // all of them hold in the same blocks.
 class Decoding {
  public:
-  Decoding(Transformer& model, BlockPool& pool, size_t count, int shared, int room)
+  // adapter: of every other sequence.
+  Decoding(Transformer& model, BlockPool& pool, size_t count, int shared, int room,
+           const LoraAdapter* adapter = nullptr)
       : model_(model),
+        adapter_(adapter),
         shared_(shared),
         sampler_(model.limits().vocab_size),
         logits_(count * static_cast<size_t>(model.limits().logits_stride)) {
@@ -80,7 +85,8 @@ class Decoding {
       const auto position = shared_ + static_cast<int>(answers_[i].size()) - 1;
       ASSERT_TRUE(tables_[i].reserve(position + 1));
       tokens_.push_back(answers_[i].back());
-      sequences_.push_back({static_cast<int>(i), 1, position, tables_[i].block_ids()});
+      sequences_.push_back({static_cast<int>(i), 1, position, tables_[i].block_ids(),
+                            i % 2 == 0 ? adapter_ : nullptr});
     }
     model_.forward({.tokens = tokens_, .sequences = sequences_, .logits_rows = rows_});
     model_.logits(rows_, logits_.data());
@@ -101,6 +107,7 @@ class Decoding {
   }
 
   Transformer& model_;
+  const LoraAdapter* adapter_;
   int shared_;
   Sampler sampler_;
   SamplingParams params_;
@@ -128,6 +135,23 @@ TEST(SteadyState, StepsAllocateNothing) {
         EXPECT_EQ(allocations - before, 0)
             << count << " sequences, " << shared << " positions shared, reuse " << reuse;
       }
+}
+
+TEST(SteadyState, StepsWithAdaptersAllocateNothing) {
+  const TempFolder folder;
+  const std::string path =
+      MadeLora(tiny_data("llama-tied"), {.rank = 16}).write_peft(folder.file("adapter"));
+  for (const bool reuse : {true, false}) {
+    TestModel model(tiny_data("llama-tied/llama-tied-Q4_0.gguf"),
+                    {.block_size = 16, .contexts = 8, .reuse_steps = reuse, .max_lora_rank = 16});
+    const auto adapter = model.load_adapter(path);
+    const auto pool = *BlockPool::create(model.transformer().limits().num_blocks, 16);
+    Decoding decoding(model.transformer(), *pool, 5, 0, 61, adapter.get());
+    decoding.step();
+    const int64_t before = allocations;
+    for (int i = 1; i < 60; ++i) decoding.step();
+    EXPECT_EQ(allocations - before, 0) << "reuse " << reuse;
+  }
 }
 
 }  // namespace
