@@ -197,9 +197,11 @@ std::optional<ApiError> Service::check_model(std::string& model) const {
   const auto& names = options_.served_model_names;
   if (model.empty()) model = names.front();
   if (std::find(names.begin(), names.end(), model) != names.end()) return std::nullopt;
+  std::vector<std::string> served = names;
+  for (const std::string& name : adapters_.names()) served.push_back(name);
   return ApiError{.status = 404,
                   .message = fmt::format("there is no model '{}'; served here: {}", model,
-                                         fmt::join(names, ", ")),
+                                         fmt::join(served, ", ")),
                   .param = "model",
                   .code = "model_not_found"};
 }
