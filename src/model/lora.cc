@@ -187,6 +187,9 @@ class LoraAdapter::Loader {
 Result<std::shared_ptr<const LoraAdapter>> LoraAdapter::load(const LoraFile& file,
                                                              const ModelConfig& config,
                                                              int max_rank) {
+  if (config.architecture->encoder)
+    return fail(ErrorCode::unsupported,
+                fmt::format("{}: adapters of encoders cannot be used", file.file()));
   OCTAVO_TRY(LoraAdapter adapter, Loader(file, config, max_rank).load());
   return std::shared_ptr<const LoraAdapter>(new LoraAdapter(std::move(adapter)));
 }
