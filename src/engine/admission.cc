@@ -36,9 +36,7 @@ Result<void> check_blocks(int64_t prompt, int max_tokens, const AdmissionLimits&
 
 Result<void> check_purpose(const Request& request, const AdmissionLimits& limits) {
   if (!request.pooling && limits.is_encoder)
-    return fail(ErrorCode::unsupported,
-                "this model is an encoder: it makes embeddings and writes no text; ask "
-                "/v1/embeddings or octavo embed, or take a model that generates");
+    return fail(ErrorCode::unsupported, std::string(kEncoderWritesNoText));
   if (!request.pooling) return {};
   if (limits.hidden_size == 0)
     return fail(ErrorCode::unsupported, "this model makes no embeddings");

@@ -6,6 +6,11 @@
 
 namespace octavo {
 
+inline constexpr std::string_view kEncoderWritesNoText =
+    "this model is an encoder: it makes embeddings and writes no text; ask /v1/embeddings or "
+    "octavo "
+    "embed, or take a model that generates";
+
 struct AdmissionLimits {
   int num_tokens = 0;     // of the vocabulary
   int max_model_len = 0;  // tokens of prompt and answer

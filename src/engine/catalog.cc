@@ -18,6 +18,7 @@ namespace fs = std::filesystem;
 
 constexpr std::array kCatalog = {
     CatalogEntry{"smollm2-135m", "smollm2-135m-q4_1.gguf", 0.2, 0.9},
+    CatalogEntry{"all-minilm-l6-v2", "all-minilm-l6-v2", 1, 1},
 };
 
 std::vector<std::string> files_in(const std::string& folder) {

@@ -21,6 +21,9 @@ struct EngineOptions {
   int threads = 0;                      // 0: the cores this process may use
   int block_size = 32;
 
+  std::string pooling_type = "auto";  // auto (as the model says) | mean | cls | last: of embeddings
+  bool matryoshka = false;            // embeddings may be cut though the model does not say so
+
   int max_model_len = 0;  // tokens of prompt and answer; 0: what fits
   double gpu_memory_utilization =
       0.9;                            // share of the device's memory; of a CPU's, what is available

@@ -346,6 +346,39 @@ TEST(Engine, AModelThatThrowsEndsThatStepsRequestsAlone) {
   }
 }
 
+TEST(Engine, AnEmbeddingEndsWithThePrompt) {
+  Rig s(script({}));
+  const auto embed = [&](PoolingParams pooling, std::string_view prompt) {
+    bool told = false;
+    RequestEvents events;
+    events.on_delta = [](const ChoiceDelta&) { FAIL() << "there is no text"; };
+    events.on_prompt_done = [&](const RequestOutput&) { told = true; };
+    auto output = s.engine->run({.prompt_token_ids = bytes(prompt), .pooling = pooling}, events);
+    EXPECT_EQ(told, output.has_value());
+    return output;
+  };
+  const std::string prompt(100, 'q');  // many chunks
+  const auto output = embed({PoolingType::mean}, prompt);
+  ASSERT_TRUE(output) << output.error().message;
+  EXPECT_TRUE(output->outputs.empty());
+  EXPECT_EQ(output->embedding.size(), 8u);
+  EXPECT_GT(output->metrics.last_token_ts, 0);
+  EXPECT_EQ(output->num_cached_tokens, 0);
+  // What is cached has no hidden states: only the last token's are looked at with a prefix found.
+  EXPECT_EQ(embed({PoolingType::mean}, prompt)->num_cached_tokens, 0);
+  EXPECT_EQ(embed({PoolingType::cls}, prompt)->num_cached_tokens, 0);
+  const auto last = embed({PoolingType::last}, prompt);
+  EXPECT_GT(last->num_cached_tokens, 0);
+  EXPECT_EQ(last->embedding, embed({PoolingType::last}, prompt)->embedding);
+  EXPECT_EQ(embed({PoolingType::last, true, 3}, prompt)->embedding.size(), 3u);
+  EXPECT_TRUE(embed({PoolingType::last}, std::string(128, 'q')));  // the whole context
+  for (const auto& [pooling, text] : {std::pair{PoolingParams{.dimensions = 9}, prompt},
+                                      {PoolingParams{.dimensions = -1}, prompt},
+                                      {PoolingParams{}, std::string(129, 'q')},
+                                      {PoolingParams{}, std::string()}})
+    EXPECT_FALSE(embed(pooling, text));
+}
+
 TEST(Engine, ScoreIsTheSumOfNegativeLogProbabilities) {
   Rig s([](const std::vector<TokenId>& history, std::span<float> row) {
     row[static_cast<size_t>(raw(history.back())) + 1] = 1;

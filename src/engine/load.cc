@@ -62,11 +62,36 @@ Result<TransformerOptions> transformer_options(const EngineOptions& options) {
 }
 
 KvLayout kv_layout(const TransformerOptions& options, const ModelConfig& config) {
-  return {.num_layers = config.num_layers,
+  return {.num_layers = config.num_kv_layers(),
           .num_kv_heads = config.num_kv_heads,
           .head_dim = config.head_dim,
           .block_size = options.block_size,
           .type = options.kv_cache_dtype};
+}
+
+// An encoder's K and V last for one step and are few: they need not be rounded.
+void adapt_to_encoder(const EngineOptions& options, TransformerOptions& out) {
+  if (options.kv_cache_dtype == "auto") out.kv_cache_dtype = KvType::f32;
+}
+
+// Of the whole sequences that one step of an encoder holds.
+int encoder_blocks(const EngineOptions& options) {
+  return static_cast<int>(blocks_for(options.max_num_batched_tokens, options.block_size)) +
+         options.max_num_seqs;
+}
+
+Result<PoolingConfig> pooling_config(const EngineOptions& options, const ModelSource& file,
+                                     const ModelConfig& config) {
+  OCTAVO_TRY(PoolingConfig pooling, read_pooling_config(file, config));
+  pooling.matryoshka |= options.matryoshka;
+  if (options.pooling_type == "auto") return pooling;
+  const auto type = pooling_from_name(options.pooling_type);
+  if (!type)
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("pooling_type is '{}'; it may be auto, mean, cls or last",
+                            options.pooling_type));
+  pooling.type = *type;
+  return pooling;
 }
 
 Result<Sizing> size_cache(const EngineOptions& options, const KvLayout& layout,
@@ -143,6 +168,9 @@ Result<LoadedEngine> load_model(const EngineOptions& options) {
   const ModelSource& file = *source;
   OCTAVO_TRY(engine.config, read_model_config(file));
   OCTAVO_TRY(TransformerOptions model_options, transformer_options(options));
+  OCTAVO_TRY(engine.pooling, pooling_config(options, file, engine.config));
+  const bool is_encoder = engine.config.architecture->encoder;
+  if (is_encoder) adapt_to_encoder(options, model_options);
   const KvLayout layout = kv_layout(model_options, engine.config);
   if (!options.lora.empty()) {
     OCTAVO_TRY(engine.adapter, load_adapter(options.lora, engine.config, kMaxLoraRank));
@@ -152,7 +180,8 @@ Result<LoadedEngine> load_model(const EngineOptions& options) {
   OCTAVO_TRY(const Sizing sizing, size_cache(options, layout, engine.config, file,
                                              engine.adapter.get(), model_options.max_lora_rank));
   engine.bytes_per_block = static_cast<int64_t>(layout.bytes_per_block());
-  model_options.num_blocks = sizing.num_blocks;
+  model_options.num_blocks =
+      is_encoder ? std::min(sizing.num_blocks, encoder_blocks(options)) : sizing.num_blocks;
   engine.max_model_len = sizing.max_model_len;
   if (!sizing.note.empty()) engine.notes.push_back(sizing.note);
   OCTAVO_TRY(TokenizerSpec spec, file.tokenizer());

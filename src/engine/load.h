@@ -13,6 +13,7 @@
 #include "engine/engine_options.h"
 #include "engine/pack_cache.h"
 #include "model/lora.h"
+#include "model/pooling_config.h"
 #include "model/transformer.h"
 #include "text/chat_template.h"
 #include "text/tokenizer.h"
@@ -32,6 +33,7 @@ struct LoadedEngine {
   std::shared_ptr<const LoraAdapter> adapter;  // of options.lora
   std::unique_ptr<Transformer> model;
   std::unique_ptr<PackJob> pack_job;  // nullptr: nothing to check or write
+  PoolingConfig pooling;              // of embeddings, by the model and the options
   int max_model_len = 0;
   int64_t bytes_per_block = 0;     // of the KV cache
   std::unique_ptr<Engine> engine;  // nullptr after load_model()

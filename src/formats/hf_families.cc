@@ -6,6 +6,8 @@
 #include <array>
 #include <charconv>
 
+#include "formats/hf_bert.h"
+
 namespace octavo {
 namespace {
 
@@ -44,6 +46,7 @@ constexpr std::array kFamilies = {
              .tied_by_default = true,
              .score_width = 256,
              .rope_theta = 1000000},
+    HfFamily{.model_type = "bert", .architecture = "bert", .encoder = true},
 };
 
 // '#' is a number: the same one of the layer on both sides, then on the left the expert.
@@ -144,6 +147,7 @@ const HfFamily* find_hf_family(std::string_view model_type) {
 }
 
 std::optional<HfTensorName> gguf_name_of(const HfFamily& family, std::string_view hf_name) {
+  if (family.encoder) return bert_gguf_name_of(hf_name);
   if (match(kDerived, hf_name)) return HfTensorName{.name = {}, .ignored = true};
   for (const Name& name : kNames) {
     if (!applies(name, family)) continue;
@@ -157,6 +161,7 @@ std::optional<HfTensorName> gguf_name_of(const HfFamily& family, std::string_vie
 }
 
 std::string hf_name_of(const HfFamily& family, std::string_view gguf_name) {
+  if (family.encoder) return bert_hf_name_of(gguf_name);
   for (const Name& name : kNames) {
     if (!applies(name, family)) continue;
     if (const auto numbers = match(name.gguf, gguf_name)) return fill(name.hf, numbers->at[0]);

@@ -21,6 +21,7 @@ struct HfFamily {
   // A norm after each part of a layer: one name means another thing than elsewhere.
   bool post_norms = false;
   bool tied_by_default = false;  // tie_word_embeddings, when config.json does not say
+  bool encoder = false;          // read by formats/hf_bert.h
   double score_width = 0;  // query_pre_attn_scalar, when config.json does not say; 0: head_dim
   double rope_theta = 0;   // when config.json does not say; 0: it must
 };

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "formats/hf_bert.h"
 #include "formats/hf_config.h"
 #include "formats/hf_rope.h"
 #include "formats/json_section.h"
@@ -27,9 +28,10 @@ constexpr std::string_view kKnownFields[] = {
     "use_sliding_window", "max_window_layers", "layer_types", "sliding_window_pattern",
     "_sliding_window_pattern", "rope_theta", "rope_scaling", "rope_parameters",
     "rope_local_base_freq", "partial_rotary_factor", "original_max_position_embeddings",
-    "num_local_experts", "num_experts", "num_experts_per_tok", "moe_intermediate_size",
-    "query_pre_attn_scalar", "attn_logit_softcapping", "final_logit_softcapping",
-    "embedding_multiplier", "attention_multiplier", "residual_multiplier", "logits_scaling",
+    "is_matryoshka", "matryoshka_dimensions", "num_local_experts", "num_experts",
+    "num_experts_per_tok", "moe_intermediate_size", "query_pre_attn_scalar",
+    "attn_logit_softcapping", "final_logit_softcapping", "embedding_multiplier",
+    "attention_multiplier", "residual_multiplier", "logits_scaling",
     // Without effect.
     "architectures", "transformers_version", "use_cache", "bos_token_id", "eos_token_id",
     "pad_token_id", "unk_token_id", "initializer_range", "attention_dropout", "embd_pdrop",
@@ -246,7 +248,12 @@ Result<HfMetadata> read_hf_metadata(std::string_view text, const std::string& na
                             root.contains("text_config") ? " (a model of text and images)" : "",
                             fmt::join(known, ", ")));
   }
-  return Translator(root, name, config, *family).run(model_name);
+  OCTAVO_TRY(HfMetadata out, family->encoder
+                                 ? read_bert_metadata(root, name, config, *family, model_name)
+                                 : Translator(root, name, config, *family).run(model_name));
+  OCTAVO_TRY(const auto cut, JsonSection(root, name, "").find_bool("is_matryoshka"));
+  if (cut) out.keys.boolean(fmt::format("{}.matryoshka", family->architecture), *cut);
+  return out;
 }
 
 }  // namespace octavo

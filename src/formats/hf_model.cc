@@ -6,6 +6,7 @@
 #include <cstring>
 #include <filesystem>
 
+#include "formats/hf_pooling.h"
 #include "formats/hf_row_order.h"
 #include "formats/hf_tokenizer.h"
 #include "formats/quote.h"
@@ -39,6 +40,7 @@ bool is_router(std::string_view name) { return name.ends_with(".ffn_gate_inp.wei
 Result<std::unique_ptr<HfModel>> HfModel::open(const std::string& folder, WeightTypes types) {
   OCTAVO_TRY(FileMap config, FileMap::open(folder + "/config.json"));
   OCTAVO_TRY(HfMetadata hf, read_hf_metadata(text_of(config), config.path(), name_of(folder)));
+  OCTAVO_CHECK_OK(read_hf_pooling(folder, hf.family->architecture, hf.keys));
   OCTAVO_TRY(GgufMetadata metadata, GgufMetadata::create(folder, hf.keys.entries()));
   const Integers integers = hf.quantization ? Integers::read : Integers::refused;
   OCTAVO_TRY(Shards shards, Shards::open(folder, integers));
@@ -115,9 +117,10 @@ Result<void> HfModel::add_part(Part part) {
 
 Result<void> HfModel::add_tensors(const WeightTypes& types) {
   if (hf_.quantization && types.matrices && info(*types.matrices).quantized)
-    return fail(ErrorCode::invalid_argument,
-                fmt::format("{}: the weights are quantised by {} already; leave --quantization away",
-                            file(), name(hf_.quantization->method)));
+    return fail(
+        ErrorCode::invalid_argument,
+        fmt::format("{}: the weights are quantised by {} already; leave --quantization away",
+                    file(), name(hf_.quantization->method)));
   OCTAVO_TRY(std::vector<Part> parts, find_parts());
   for (Part& part : parts) OCTAVO_CHECK_OK(add_part(std::move(part)));
   for (size_t i = 0; i < tensors_.size(); ++i) OCTAVO_CHECK_OK(finish(i, types));
@@ -194,8 +197,8 @@ Result<DType> HfModel::type_of(const TensorView& tensor, const Recipe& recipe,
                                const WeightTypes& types) const {
   const Part& first = recipe.parts[0];
   if (first.packed) {
-    const bool symmetric =
-        std::ranges::all_of(recipe.parts, [](const Part& part) { return part.packed->symmetric(); });
+    const bool symmetric = std::ranges::all_of(
+        recipe.parts, [](const Part& part) { return part.packed->symmetric(); });
     if (tensor.rank >= 2 && !is_router(tensor.name)) return symmetric ? DType::q4_0 : DType::q4_z;
     return tensor_error(first.packed->name(), "stands for a tensor that is never packed",
                         ErrorCode::unsupported);
