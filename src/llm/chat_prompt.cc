@@ -4,6 +4,7 @@
 
 #include <ctime>
 
+#include "engine/admission.h"
 #include "text/chat_input.h"
 
 namespace octavo {
@@ -99,7 +100,9 @@ Result<ChatPrompt> render_chat(const LoadedEngine& engine, const Json& messages,
     return tl::make_unexpected(*engine.chat_template_error);
   if (!extras.chat_template && !engine.chat_template)
     return fail(ErrorCode::unsupported,
-                "the model's file has no chat template; give the prompt as plain text");
+                engine.pooling.is_all
+                    ? std::string(kEncoderWritesNoText)
+                    : "the model's file has no chat template; give the prompt as plain text");
   if (options.add_generation_prompt && options.continue_final_message)
     return fail(ErrorCode::invalid_argument,
                 "continue_final_message and add_generation_prompt contradict each other; set the "

@@ -23,7 +23,8 @@ using D = RequestDraft;
 
 constexpr uint8_t kGenerate = kChat | kCompletions;
 constexpr uint8_t kMessages = kChat | kTokenize;
-constexpr uint8_t kAll = kGenerate | kTokenize | kDetokenize;
+constexpr uint8_t kQueued = kGenerate | kEmbeddings;
+constexpr uint8_t kAll = kQueued | kTokenize | kDetokenize;
 constexpr size_t kMaxNameBytes = 256;
 
 template <class T>
@@ -80,8 +81,34 @@ ApiResult<void> read_messages(Json& value, const Context& c) {
 }
 
 ApiResult<void> read_prompt(Json& value, const Context& c) {
-  OCTAVO_TRY(c.draft.prompts, read_prompts(value, c.limits));
+  OCTAVO_TRY(c.draft.prompts, read_prompts(value, c.field.name, c.limits.max_choices, c.limits));
   return {};
+}
+
+ApiResult<void> read_input(Json& value, const Context& c) {
+  OCTAVO_TRY(c.draft.prompts, read_prompts(value, c.field.name, kMaxEmbeddingInputs, c.limits));
+  return {};
+}
+
+ApiResult<void> read_encoding_format(Json& value, const Context& c) {
+  OCTAVO_CHECK_OK(read_as(value, c, c.draft.encoding_format));
+  if (c.draft.encoding_format == "float" || c.draft.encoding_format == "base64") return {};
+  return refuse_field(c.field.name, "encoding_format must be float or base64");
+}
+
+ApiResult<void> read_dimensions(Json& value, const Context& c) {
+  int& dimensions = c.draft.dimensions.emplace();
+  OCTAVO_CHECK_OK(read_as(value, c, dimensions));
+  if (dimensions >= 1 && dimensions <= c.limits.embedding_size &&
+      (c.limits.matryoshka || dimensions == c.limits.embedding_size))
+    return {};
+  return refuse_field(
+      c.field.name,
+      c.limits.matryoshka
+          ? fmt::format("dimensions is {}; allowed: 1 to {}", dimensions, c.limits.embedding_size)
+          : fmt::format("dimensions is {}; allowed: {}, all that there are. This model is not said "
+                        "to have been trained for fewer; --matryoshka of the server allows it",
+                        dimensions, c.limits.embedding_size));
 }
 
 ApiResult<void> read_stream_options(Json& value, const Context& c) {
@@ -236,6 +263,24 @@ constexpr std::array kFields = {
                   "items":{"type":"array","minItems":1,
                            "items":{"type":"integer","minimum":0,"maximum":@last_token}}}]})",
              read_prompt, "Text, token ids, or a list of either"},
+    ApiField{"input", kEmbeddings, kServed,
+             R"({"anyOf":[{"type":"string","minLength":1},
+                 {"type":"array","minItems":1,"maxItems":2048,
+                  "items":{"type":"string","minLength":1}},
+                 {"type":"array","minItems":1,
+                  "items":{"type":"integer","minimum":0,"maximum":@last_token}},
+                 {"type":"array","minItems":1,"maxItems":2048,
+                  "items":{"type":"array","minItems":1,
+                           "items":{"type":"integer","minimum":0,"maximum":@last_token}}}]})",
+             read_input, "Text, token ids, or a list of either"},
+    ApiField{"encoding_format", kEmbeddings, kServed,
+             R"({"type":"string","enum":["float","base64"]})", read_encoding_format,
+             "base64: little-endian 32-bit floats"},
+    ApiField{"dimensions", kEmbeddings, kServed, R"({"type":"integer","minimum":1})",
+             read_dimensions,
+             "Only the first so many, normalised again; for models that are made for it"},
+    ApiField{"normalize", kEmbeddings, kServed, kBool, plain<&D::normalize>,
+             "To length 1. Unset: as the model is made for"},
     ApiField{"prompt", kTokenize, kServed, kText, plain<&D::prompt_text>, "vLLM's shape"},
     ApiField{"content", kTokenize, kServed, kText, plain<&D::content>, "llama.cpp's shape"},
     ApiField{"tokens", kDetokenize, kServed, kIds, read_tokens, "Token ids"},
@@ -319,20 +364,25 @@ constexpr std::array kFields = {
     ApiField{"return_token_ids", kGenerate, kServed, kBool, plain<&D::return_token_ids>,
              "Report the ids of prompt and answer"},
 
+    ApiField{"truncate_prompt_tokens", kEmbeddings, kServed,
+             R"({"anyOf":[{"const":-1},{"type":"integer","minimum":1,"maximum":@max_model_len}]})",
+             read_truncate,
+             "Keep only so many tokens, the first and those that stand around every text; -1: as "
+             "many as the model takes. Unset: a longer input is refused"},
     ApiField{"truncate_prompt_tokens", kGenerate, kServed,
              R"({"anyOf":[{"const":-1},{"type":"integer","minimum":1,"maximum":@max_model_len}]})",
              read_truncate,
              "Keep only so many of the prompt's last tokens; -1: as many as leave room for "
              "max_tokens"},
-    ApiField{"priority", kGenerate, kServed,
+    ApiField{"priority", kQueued, kServed,
              R"({"type":"integer","minimum":-2147483648,"maximum":2147483647})", read_priority,
              "Lower goes first; only with --scheduling-policy priority"},
-    ApiField{"cache_salt", kGenerate, kServed, R"({"type":"string","minLength":1,"maxLength":256})",
+    ApiField{"cache_salt", kQueued, kServed, R"({"type":"string","minLength":1,"maxLength":256})",
              read_cache_salt, "Requests share cached prefixes only with those of the same salt"},
-    ApiField{"request_id", kGenerate, kServed, R"({"type":"string","pattern":"^[!-~]{1,256}$"})",
+    ApiField{"request_id", kQueued, kServed, R"({"type":"string","pattern":"^[!-~]{1,256}$"})",
              read_request_id, "Becomes part of the answer's id"},
 
-    ApiField{"add_special_tokens", kCompletions | kTokenize, kServed, kBool,
+    ApiField{"add_special_tokens", kCompletions | kTokenize | kEmbeddings, kServed, kBool,
              plain<&D::add_special_tokens>,
              "Put the model's begin of text before a prompt that is text"},
     ApiField{"add_special", kTokenize, kServed, kBool, plain<&D::add_special_tokens>,
@@ -359,6 +409,10 @@ constexpr std::array kFields = {
     ApiField{"chat_template_kwargs", kMessages, kServed, kObject, read_chat_template_kwargs,
              "Further variables of the template"},
 
+    refused("messages", kEmbeddings, kNothing),
+    refused("embed_dtype", kEmbeddings, R"({"enum":["float32"]})"),
+    refused("endianness", kEmbeddings, R"({"enum":["native","little"]})"),
+    refused("truncation_side", kEmbeddings, R"({"enum":["right"]})"),
     refused("tools", kMessages, kEmptyList),
     refused("tool_choice", kChat, R"({"enum":["none"]})"),
     refused("functions", kChat, kEmptyList),
@@ -400,7 +454,7 @@ constexpr std::array kFields = {
     refused("mm_processor_kwargs", kMessages, kEmptyObject),
     refused("media_io_kwargs", kMessages, kEmptyObject),
 
-    ignored("user", kGenerate),
+    ignored("user", kQueued),
     ignored("metadata", kChat),
     ignored("store", kChat),
     ignored("service_tier", kChat),

@@ -15,7 +15,13 @@
 
 namespace octavo {
 
-enum Endpoint : uint8_t { kChat = 1, kCompletions = 2, kTokenize = 4, kDetokenize = 8 };
+enum Endpoint : uint8_t {
+  kChat = 1,
+  kCompletions = 2,
+  kTokenize = 4,
+  kDetokenize = 8,
+  kEmbeddings = 16
+};
 
 // What the fields of any endpoint are read into.
 struct RequestDraft : GenerationRequest {
@@ -25,6 +31,10 @@ struct RequestDraft : GenerationRequest {
   nlohmann::ordered_json chat_template_kwargs = nlohmann::ordered_json::object();
   std::vector<PromptInput> prompts = {};
   std::optional<bool> add_special_tokens = {};
+
+  std::string encoding_format = "float";  // of embeddings
+  std::optional<int> dimensions = {};
+  std::optional<bool> normalize = {};
 
   std::optional<int> max_completion_tokens = {};
   bool chat_logprobs = false;

@@ -10,10 +10,11 @@
 
 namespace octavo {
 
-// A text, a list of texts, a list of token ids, or a list of such lists; none is empty, kinds are
-// not mixed, ids are of the vocabulary, and there are at most limits.max_choices prompts. Texts may
-// be moved out of `value`.
+// `field` (for messages) is a text, a list of texts, a list of token ids, or a list of such lists;
+// none is empty, kinds are not mixed, ids are of the vocabulary, and there are at most max_prompts
+// of them. Texts may be moved out of `value`.
 ApiResult<std::vector<PromptInput>> read_prompts(nlohmann::ordered_json& value,
+                                                 std::string_view field, int max_prompts,
                                                  const ApiLimits& limits);
 
 // May be empty. `place` is for messages.

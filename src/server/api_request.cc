@@ -129,6 +129,18 @@ ApiResult<CompletionRequest> parse_completion_request(std::string_view body,
                            draft.add_special_tokens.value_or(true)};
 }
 
+ApiResult<EmbeddingRequest> parse_embedding_request(std::string_view body,
+                                                    const ApiLimits& limits) {
+  OCTAVO_TRY(RequestDraft draft, read_body(body, kEmbeddings, limits));
+  if (draft.prompts.empty()) return refuse_field("input", "input is missing");
+  return EmbeddingRequest{static_cast<GenerationRequest&&>(draft),
+                          std::move(draft.prompts),
+                          draft.encoding_format == "base64",
+                          draft.dimensions,
+                          draft.normalize,
+                          draft.add_special_tokens.value_or(true)};
+}
+
 ApiResult<TokenizeRequest> parse_tokenize_request(std::string_view body, const ApiLimits& limits) {
   OCTAVO_TRY(RequestDraft draft, read_body(body, kTokenize, limits));
   OCTAVO_CHECK_OK(expect_one_text(draft));

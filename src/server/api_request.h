@@ -25,7 +25,9 @@ struct ApiLimits {
   SamplingParams defaults = {};  // of fields that a request does not name
   bool has_priorities = false;
   bool trust_request_chat_template = false;
-  int max_choices = 1024;                     // prompts x n of one request
+  int max_choices = 1024;  // prompts x n of one request
+  int embedding_size = 0;
+  bool matryoshka = false;                    // embeddings may be cut
   std::vector<std::string> model_names = {};  // of what is served, for messages
 };
 
@@ -61,6 +63,16 @@ struct CompletionRequest : GenerationRequest {
   bool add_special_tokens = true;
 };
 
+// Of /v1/embeddings. Of params nothing is used.
+inline constexpr int kMaxEmbeddingInputs = 2048;
+struct EmbeddingRequest : GenerationRequest {
+  std::vector<PromptInput> inputs;
+  bool in_base64 = false;
+  std::optional<int> dimensions = {};
+  std::optional<bool> normalize = {};  // unset: as the model says
+  bool add_special_tokens = true;
+};
+
 // Of /tokenize, in vLLM's shape (prompt, or messages) and llama.cpp's (content).
 struct TokenizeRequest {
   std::string model = {};
@@ -82,6 +94,7 @@ struct DetokenizeRequest {
 ApiResult<ChatRequest> parse_chat_request(std::string_view body, const ApiLimits& limits);
 ApiResult<CompletionRequest> parse_completion_request(std::string_view body,
                                                       const ApiLimits& limits);
+ApiResult<EmbeddingRequest> parse_embedding_request(std::string_view body, const ApiLimits& limits);
 ApiResult<TokenizeRequest> parse_tokenize_request(std::string_view body, const ApiLimits& limits);
 ApiResult<DetokenizeRequest> parse_detokenize_request(std::string_view body,
                                                       const ApiLimits& limits);

@@ -35,6 +35,7 @@ constexpr std::string_view kStyle =
 constexpr std::string_view kRoutes =
     "<table><tr><td><code>POST /v1/chat/completions</code><td>a conversation"
     "<tr><td><code>POST /v1/completions</code><td>text or token ids to go on from"
+    "<tr><td><code>POST /v1/embeddings</code><td>vectors that stand for texts"
     "<tr><td><a href=/v1/models><code>GET /v1/models</code></a><td>what is served"
     "<tr><td><code>POST /tokenize</code>, <code>/detokenize</code><td>text and token ids"
     "<tr><td><a href=/health><code>GET /health</code></a>, <a href=/ready><code>/ready</code></a>"

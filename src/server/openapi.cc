@@ -27,6 +27,7 @@ struct Body {
 };
 constexpr Body kBodies[] = {{"ChatRequest", kChat, "messages"},
                             {"CompletionRequest", kCompletions, "prompt"},
+                            {"EmbeddingRequest", kEmbeddings, "input"},
                             {"TokenizeRequest", kTokenize, ""},
                             {"DetokenizeRequest", kDetokenize, "tokens"}};
 
@@ -37,12 +38,15 @@ struct Operation {
   std::string_view answer;  // a schema; empty: any text
   std::string_view type = kJson;
   bool streams = false;
+  bool queues = streams;  // waits for the engine
 };
 constexpr Operation kOperations[] = {
     {"post", "/v1/chat/completions", "The assistant's answer to a conversation", Key::any,
      "ChatRequest", "ChatCompletion", kJson, true},
     {"post", "/v1/completions", "Text that goes on from prompts", Key::any, "CompletionRequest",
      "Completion", kJson, true},
+    {"post", "/v1/embeddings", "Vectors that stand for texts", Key::any, "EmbeddingRequest",
+     "Embeddings", kJson, false, true},
     {"get", "/v1/models", "What is served", Key::any, "", "Models"},
     {"get", "/v1/models/{id}", "One of them", Key::any, "", "Model"},
     {"get", "/v1/requests", "What is on its way", Key::admin, "", "Requests"},
@@ -115,7 +119,7 @@ Json schemas(const ApiLimits& limits) {
 uint8_t kinds_of(const Operation& operation) {
   uint8_t kinds = kEach;
   if (!operation.body.empty()) kinds |= kBody | kByName;
-  if (operation.streams) kinds |= kGeneration;
+  if (operation.queues) kinds |= kGeneration;
   if (operation.path.ends_with("{id}")) kinds |= kByName;
   return kinds;
 }

@@ -95,6 +95,16 @@ std::string_view openapi_schemas() {
     "usage": {"$ref": "#/components/schemas/Usage"},
     "seed": {"type": "integer", "description": "Of the first prompt"},
     "timings": {"$ref": "#/components/schemas/Timings"}}},
+"Embeddings": {"type": "object", "required": ["object", "data", "model", "usage"], "properties": {
+  "object": {"const": "list"}, "model": {"type": "string"}, "id": {"type": "string"},
+  "created": {"type": "integer"},
+  "data": {"type": "array", "items": {"type": "object",
+    "required": ["object", "index", "embedding"], "properties": {
+      "object": {"const": "embedding"}, "index": {"type": "integer"},
+      "embedding": {"anyOf": [{"type": "array", "items": {"type": "number"}},
+        {"type": "string", "description": "base64"}]}}}},
+  "usage": {"type": "object", "required": ["prompt_tokens", "total_tokens"], "properties": {
+    "prompt_tokens": {"type": "integer"}, "total_tokens": {"type": "integer"}}}}},
 "Events": {"type": "object", "required": ["data"], "description":
   "Of each event of the stream. Lines that begin with a colon are comments",
   "properties": {"data": {"type": "string", "description":

@@ -34,9 +34,10 @@ void expect_references_resolve(const Json& json, const Json& root) {
 TEST(OpenApi, DescribesAllRoutes) {
   const Json json = document();
   for (const std::string path :
-       {"/v1/chat/completions", "/v1/completions", "/v1/models", "/v1/models/{id}", "/tokenize",
-        "/detokenize", "/tokenizer_info", "/health", "/ready", "/version", "/metrics", "/load",
-        "/v1/requests", "/v1/load_lora_adapter", "/v1/unload_lora_adapter", "/openapi.json", "/"})
+       {"/v1/chat/completions", "/v1/completions", "/v1/embeddings", "/v1/models",
+        "/v1/models/{id}", "/tokenize", "/detokenize", "/tokenizer_info", "/health", "/ready",
+        "/version", "/metrics", "/load", "/v1/requests", "/v1/load_lora_adapter",
+        "/v1/unload_lora_adapter", "/openapi.json", "/"})
     EXPECT_TRUE(json["paths"].contains(path)) << path;
   expect_references_resolve(json, json);
   const Json& chat = json["paths"]["/v1/chat/completions"]["post"]["responses"];

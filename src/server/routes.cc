@@ -34,6 +34,7 @@ const std::vector<Service::Route>& Service::routes() {
   static const std::vector<Route> table = {
       {"POST", "/v1/chat/completions", RouteAccess::key, &Service::post_chat, true, true},
       {"POST", "/v1/completions", RouteAccess::key, &Service::post_completions, true, true},
+      {"POST", "/v1/embeddings", RouteAccess::key, &Service::post_embeddings, true, true},
       {"GET", "/v1/models", RouteAccess::key, &Service::get_models, false},
       {"GET", "/v1/models/", RouteAccess::key, &Service::get_model, false, false, false, true},
       {"GET", "/v1/requests", RouteAccess::admin, &Service::get_requests},

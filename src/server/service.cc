@@ -8,9 +8,11 @@
 #include <utility>
 
 #include "base/version.h"
+#include "engine/admission.h"
 #include "formats/quote.h"
 #include "llm/chat_prompt.h"
 #include "server/api_answer.h"
+#include "server/api_embeddings.h"
 #include "server/api_tokenize.h"
 #include "server/clock.h"
 #include "server/service_parts.h"
@@ -103,6 +105,8 @@ const LoadedEngine& Service::set_ready(LoadedEngine loaded, EngineOptions option
               .defaults = options_.default_params,
               .has_priorities = s.options.scheduling_policy == SchedulingPolicy::priority,
               .trust_request_chat_template = options_.trust_request_chat_template,
+              .embedding_size = s.loaded.pooling.size,
+              .matryoshka = s.loaded.pooling.matryoshka,
               .model_names = options_.served_model_names};
   s.context = std::make_unique<SessionContext>(
       SessionContext{.engine = *s.loaded.engine,
@@ -212,6 +216,12 @@ ApiResult<Adapters::Adapter> Service::find_adapter(std::string& model) const {
   return nullptr;
 }
 
+std::optional<ApiError> Service::check_generates() const {
+  if (!serving_.loaded.pooling.is_all) return std::nullopt;
+  return ApiError{
+      .message = std::string(kEncoderWritesNoText), .param = "model", .code = "unsupported"};
+}
+
 // Truncation is asked for, never done in silence.
 ApiResult<Request> Service::finish_prompt(GenerationRequest& request,
                                           std::vector<TokenId> ids) const {
@@ -313,6 +323,7 @@ void Service::post_completions(const Exchange& exchange) {
   if (!request) return respond(exchange, request.error());
   auto adapter = find_adapter(request->model);
   if (!adapter) return respond(exchange, adapter.error());
+  if (const auto error = check_generates()) return respond(exchange, *error);
   auto prompts = prompts_of(*request);
   if (!prompts) return respond(exchange, prompts.error());
   for (Request& prompt : *prompts) prompt.adapter = *adapter;
@@ -324,12 +335,23 @@ void Service::post_chat(const Exchange& exchange) {
   if (!request) return respond(exchange, request.error());
   auto adapter = find_adapter(request->model);
   if (!adapter) return respond(exchange, adapter.error());
+  if (const auto error = check_generates()) return respond(exchange, *error);
   auto prompt = prompt_of(*request);
   if (!prompt) return respond(exchange, prompt.error());
   prompt->adapter = *adapter;
   std::vector<Request> prompts;
   prompts.push_back(std::move(*prompt));
   start(exchange, *request, std::move(prompts), "chatcmpl");
+}
+
+void Service::post_embeddings(const Exchange& exchange) {
+  auto request = parse_embedding_request(exchange->request().body, serving_.limits);
+  if (!request) return respond(exchange, request.error());
+  if (const auto error = check_model(request->model)) return respond(exchange, *error);
+  auto requests = embedding_requests(*request, serving_.loaded.pooling, *serving_.loaded.tokenizer,
+                                     serving_.limits.max_model_len);
+  if (!requests) return respond(exchange, requests.error());
+  start(exchange, *request, std::move(*requests), "embd");
 }
 
 void Service::post_tokenize(const Exchange& exchange) {

@@ -100,6 +100,7 @@ class Service {
   void post_chat(const Exchange& exchange);
   void post_load_adapter(const Exchange& exchange);
   void post_unload_adapter(const Exchange& exchange);
+  void post_embeddings(const Exchange& exchange);
 
   ApiResult<std::vector<Request>> prompts_of(CompletionRequest& request) const;
   ApiResult<std::vector<TokenId>> render(const nlohmann::ordered_json& messages,
@@ -111,6 +112,7 @@ class Service {
   std::optional<ApiError> check_model(std::string& model) const;
   // The adapter of that name; nullptr: the model itself is meant.
   ApiResult<Adapters::Adapter> find_adapter(std::string& model) const;
+  std::optional<ApiError> check_generates() const;
   template <class ApiRequest>
   void start(const Exchange& exchange, ApiRequest& request, std::vector<Request> prompts,
              std::string_view id_prefix, std::vector<std::optional<std::string>> prompt_texts = {});

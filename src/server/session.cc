@@ -107,7 +107,8 @@ std::optional<ApiError> Session::enter_and_submit() {
   }
   for (size_t i = 0; i < prompts_.size(); ++i) {
     const SamplingParams& params = request_.prompts[i].params;
-    context_.metrics.on_submit(params.n, params.max_tokens.value_or(0));
+    if (!request_.prompts[i].pooling)
+      context_.metrics.on_submit(params.n, params.max_tokens.value_or(0));
     const auto id = context_.engine.submit(std::move(request_.prompts[i]), events_of(i));
     if (!id) {
       fail(to_submit_error(id.error()));

@@ -128,6 +128,27 @@ class Answers(ClientCase):
         stopped = self.complete(max_tokens=30, stop=[whole[5:8]], extra_body={"ignore_eos": True}).choices[0]
         self.assertEqual((whole[:whole.index(whole[5:8])], "stop"), (stopped.text, stopped.finish_reason))
 
+    def test_embeddings(self):
+        texts = ["Once upon a time", "The quick brown fox", "a"]
+        answer = self.client.embeddings.create(model=self.model, input=texts)  # base64, which the client decodes
+        self.assertEqual(("list", self.model), (answer.object, answer.model))
+        self.assertEqual([0, 1, 2], [one.index for one in answer.data])
+        self.assertEqual(answer.usage.prompt_tokens, answer.usage.total_tokens)
+        self.assertGreater(answer.usage.prompt_tokens, 6)
+        for one in answer.data:
+            self.assertAlmostEqual(1, sum(x * x for x in one.embedding), places=5)
+        floats = self.client.embeddings.create(model=self.model, input=texts[1], encoding_format="float")
+        self.assertEqual(len(answer.data[1].embedding), len(floats.data[0].embedding))
+        for a, b in zip(answer.data[1].embedding, floats.data[0].embedding):
+            self.assertAlmostEqual(a, b, places=7)
+        ids = self.client.embeddings.create(model=self.model, input=[[1, 2, 3], [4]])
+        self.assertEqual((2, 4), (len(ids.data), ids.usage.prompt_tokens))
+        self.assertEqual("input", self.raises(openai.BadRequestError, self.client.embeddings.create, model=self.model,
+                                              input=[]).param)
+        self.assertEqual("dimensions", self.raises(openai.BadRequestError, self.client.embeddings.create,
+                                                   model=self.model, input="a", dimensions=3).param)
+        self.raises(openai.NotFoundError, self.client.embeddings.create, model="other", input="a")
+
     def test_models(self):
         listed = self.client.models.list().data
         self.assertEqual(listed[0], self.client.models.retrieve(listed[0].id))

@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 """What a request may say: what is wrong is refused with the name of the field, before anything runs."""
 
+import base64
 import gzip
 import json
+import struct
 import unittest
 
 from serving import CHAT, COMPLETIONS, Answer, ServedCase, at_once, choices, finish_of, text_of
@@ -216,6 +218,54 @@ class Prompts(RequestCase):
         self.assertEqual(set(range(10)), {c["index"] for c in choices(events)})
         first = self.ok(self.server.post(COMPLETIONS, {**body, "prompt": prompts[3]}))
         self.assertEqual([c["text"] for c in first["choices"]], [c["text"] for c in whole["choices"][6:8]])
+
+
+class Embeddings(RequestCase):
+    PATH = "/v1/embeddings"
+
+    def embed(self, **fields):
+        return self.server.post(self.PATH, {"input": "hi", **fields})
+
+    def test_shapes(self):
+        one = self.ok(self.embed())
+        self.assertEqual(("list", "embedding", 0), (one["object"], one["data"][0]["object"], one["data"][0]["index"]))
+        vector = one["data"][0]["embedding"]
+        self.assertEqual(8, len(vector))
+        self.assertAlmostEqual(1, sum(x * x for x in vector), places=6)
+        self.assertEqual({"prompt_tokens": 3, "total_tokens": 3}, one["usage"])  # two bytes and <eos>
+        several = self.ok(self.embed(input=["hi", "there", "hi"]))["data"]
+        self.assertEqual([0, 1, 2], [each["index"] for each in several])
+        self.assertEqual([vector, vector], [several[0]["embedding"], several[2]["embedding"]])
+        self.assertNotEqual(vector, several[1]["embedding"])
+        packed = self.ok(self.embed(encoding_format="base64"))["data"][0]["embedding"]
+        self.assertEqual(struct.pack("<8f", *vector), base64.b64decode(packed, validate=True))
+
+    def test_refusals(self):
+        for field, values in {"input": (None, "", [], [[]], ["a", ""], [1, "a"], [2**40], {}, 5),
+                              "encoding_format": ("int8", 5), "dimensions": (0, 4, 9, "x"), "normalize": (1, "yes"),
+                              "truncate_prompt_tokens": (0, 2**40, "x"), "priority": (3,)}.items():
+            for value in values:
+                with self.subTest(field=field, value=value):
+                    self.assert_refused(self.embed(**{field: value}), 400, field)
+        self.assert_refused(self.embed(model="other"), 404, "model")
+        self.assert_refused(self.server.call("GET", self.PATH), 405)
+
+    def test_too_long_is_refused_and_cut_when_asked(self):
+        answer = self.embed(input="x" * 5000)
+        self.assert_refused(answer, 400)
+        self.assertEqual("context_length_exceeded", answer.error["code"])
+        cut = self.ok(self.embed(input="x" * 5000, truncate_prompt_tokens=20))
+        self.assertEqual(20, cut["usage"]["prompt_tokens"])
+        self.assertEqual(cut["data"], self.ok(self.embed(input="x" * 19))["data"])
+
+    def test_beside_answers(self):
+        """Whatever runs beside them, they are the same; and they count as requests that were served."""
+        texts = [f"text number {i}" for i in range(40)]
+        alone = [self.ok(self.embed(input=text))["data"][0]["embedding"] for text in texts]
+        calls = [lambda text=text: self.embed(input=text) for text in texts]
+        calls += [lambda: self.post(COMPLETIONS, prompt="beside", max_tokens=30, ignore_eos=True)] * 10
+        answers = at_once(calls)
+        self.assertEqual(alone, [self.ok(answer)["data"][0]["embedding"] for answer in answers[:40]])
 
 
 class Bodies(RequestCase):

@@ -102,6 +102,7 @@ Result<LoadedEngine> make_engine(const EngineOptions& options, const StubOptions
   spec.add_eos = true;
   spec.chat_template = kTemplate;
   LoadedEngine engine;
+  engine.pooling = {.type = PoolingType::mean, .size = 8};  // StubModel's
   OCTAVO_TRY(Tokenizer tokenizer, Tokenizer::create(std::move(spec)));
   engine.tokenizer = std::make_unique<Tokenizer>(std::move(tokenizer));
   OCTAVO_TRY(engine.chat_template, ChatTemplate::parse(kTemplate));
