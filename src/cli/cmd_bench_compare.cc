@@ -58,7 +58,7 @@ Result<void> compare_with_kv_cache(const Invocation& invocation, Terminal& termi
   EngineOptions engine_options = read_engine_options(options);
   OCTAVO_TRY(engine_options.model, find_model(invocation.positionals[0], terminal));
   engine_options.max_num_seqs = 1;
-  OCTAVO_TRY(const LoadedEngine engine, load_with_progress(std::move(engine_options), terminal));
+  OCTAVO_TRY(const LoadedEngine engine, load_generator(std::move(engine_options), terminal));
   KvCacheCompareOptions compare = read_options(options);
   compare.on_progress = [&](int done, int total) {
     terminal.progress(fmt::format("Context {} of {}", done + 1, total));

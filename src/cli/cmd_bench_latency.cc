@@ -148,8 +148,7 @@ Result<void> run_bench_latency(const Invocation& invocation, Terminal& terminal)
   engine_options.model = model;
   engine_options.max_num_seqs =
       *std::max_element(options.batch_sizes.begin(), options.batch_sizes.end());
-  OCTAVO_TRY(LoadedEngine engine,
-             load_with_progress(std::move(engine_options), terminal, load_model));
+  OCTAVO_TRY(LoadedEngine engine, load_generator(std::move(engine_options), terminal, load_model));
   options.on_progress = [&](int done, int total) {
     terminal.progress(fmt::format("Measuring {} of {}", done + 1, total));
   };

@@ -144,7 +144,7 @@ Result<void> run_chat(const Invocation& invocation, Terminal& terminal) {
   use_model_defaults(params, options, find_in_catalog(engine_options.model));
 
   OCTAVO_TRY(const std::string chat_template, read_template(options.text("chat_template")));
-  OCTAVO_TRY(LoadedEngine engine, load_with_progress(std::move(engine_options), terminal));
+  OCTAVO_TRY(LoadedEngine engine, load_generator(std::move(engine_options), terminal));
   OCTAVO_CHECK_OK(use_template(engine, chat_template));
   Conversation probe(options.text("system"));
   probe.add("user", "Hello");

@@ -202,7 +202,7 @@ Result<void> run_generate(const Invocation& invocation, Terminal& terminal) {
   OCTAVO_TRY(const std::string chat_template, read_template(options.text("chat_template")));
 
   const auto start = std::chrono::steady_clock::now();
-  OCTAVO_TRY(LoadedEngine engine, load_with_progress(std::move(engine_options), terminal));
+  OCTAVO_TRY(LoadedEngine engine, load_generator(std::move(engine_options), terminal));
   OCTAVO_CHECK_OK(use_template(engine, chat_template));
   const std::chrono::duration<double> load_time = std::chrono::steady_clock::now() - start;
   give_hint(prompt, options, engine, terminal);

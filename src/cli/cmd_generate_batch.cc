@@ -126,7 +126,7 @@ Result<void> run_batch(BatchRun& batch, EngineOptions engine_options,
   const size_t window = std::max<size_t>(256, 8 * static_cast<size_t>(engine_options.max_num_seqs));
   const int places = engine_options.max_queue_len;
   const auto start = Clock::now();
-  OCTAVO_TRY(LoadedEngine engine, load_with_progress(std::move(engine_options), terminal));
+  OCTAVO_TRY(LoadedEngine engine, load_generator(std::move(engine_options), terminal));
   OCTAVO_CHECK_OK(use_template(engine, chat_template));
   const double load_s = seconds_since(start);
 

@@ -74,7 +74,7 @@ Result<void> calibrate_with(const OptionValues& options, Terminal& terminal,
                             SimulationOptions& simulation) {
   EngineOptions engine = read_engine_options(options);
   engine.model = options.text("calibrate");
-  OCTAVO_TRY(const LoadedEngine loaded, load_with_progress(engine, terminal));
+  OCTAVO_TRY(const LoadedEngine loaded, load_generator(engine, terminal));
   terminal.progress("Calibrating");
   OCTAVO_TRY(simulation.cost, calibrate(loaded, engine));
   terminal.clear_progress();

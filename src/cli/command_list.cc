@@ -187,6 +187,12 @@ constexpr std::array kCommands = {
         "reference, bit for bit. One tensor is in memory at a time. A table shows what "
         "became of each type's tensors: the error is the root of the mean square of what rounding "
         "changed, over that of the values."},
+    CommandSpec{
+        Command::embed, "embed", kModelOnly, "Makes embeddings of texts.",
+        "Each line of --input is a text, and gets a line of JSON: index, prompt_tokens and "
+        "embedding, in the order of the lines, or error. Many are computed together, and no "
+        "embedding depends on that. Any model makes embeddings; good ones are made by "
+        "models that were trained for it."},
     CommandSpec{Command::help_markdown, "help-markdown", {}, "Prints docs/flags.md.", "", true},
 };
 

@@ -22,6 +22,7 @@ Result<void> run_bench_latency(const Invocation& invocation, Terminal& terminal)
 Result<void> run_bench_serve(const Invocation& invocation, Terminal& terminal);
 Result<void> run_bench_diff(const Invocation& invocation, Terminal& terminal);
 Result<void> run_simulate(const Invocation& invocation, Terminal& terminal);
+Result<void> run_embed(const Invocation& invocation, Terminal& terminal);
 Result<void> run_quantize(const Invocation& invocation, Terminal& terminal);
 Result<void> run_pull(const Invocation& invocation, Terminal& terminal);
 

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <optional>
 
+#include "engine/admission.h"
 #include "engine/catalog.h"
 #include "formats/open_model.h"
 #include "hub/pull.h"
@@ -61,6 +62,13 @@ Result<std::unique_ptr<ModelSource>> open_model_file(const std::string& model) {
 Result<Tokenizer> load_tokenizer(const ModelSource& file) {
   OCTAVO_TRY(TokenizerSpec spec, file.tokenizer());
   return Tokenizer::create(std::move(spec));
+}
+
+Result<LoadedEngine> load_generator(EngineOptions options, Terminal& terminal,
+                                    Result<LoadedEngine> (*load)(const EngineOptions&)) {
+  OCTAVO_TRY(LoadedEngine engine, load_with_progress(std::move(options), terminal, load));
+  if (engine.pooling.is_all) return fail(ErrorCode::unsupported, std::string(kEncoderWritesNoText));
+  return engine;
 }
 
 Result<std::vector<TokenId>> encode_text(const Tokenizer& tokenizer, std::string_view text,

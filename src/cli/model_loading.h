@@ -31,6 +31,11 @@ Result<LoadedEngine> load_with_progress(
     EngineOptions options, Terminal& terminal,
     Result<LoadedEngine> (*load)(const EngineOptions&) = load_engine);
 
+// The same, for what writes text or looks at logits: an encoder is refused.
+Result<LoadedEngine> load_generator(
+    EngineOptions options, Terminal& terminal,
+    Result<LoadedEngine> (*load)(const EngineOptions&) = load_engine);
+
 // Tokenizer::encode, and a note on standard error if the vocabulary has no token for some bytes.
 Result<std::vector<TokenId>> encode_text(const Tokenizer& tokenizer, std::string_view text,
                                          Tokenizer::EncodeOptions options, Terminal& terminal);

@@ -14,6 +14,7 @@ inline constexpr std::array<std::string_view, 5> kKvDTypes = {"auto", "float32",
                                                               "bfloat16", "int8"};
 inline constexpr std::array<std::string_view, 5> kBlockSizeChoices = {"16", "32", "64", "128",
                                                                       "256"};
+inline constexpr std::array<std::string_view, 4> kPoolings = {"auto", "mean", "cls", "last"};
 inline constexpr std::array<std::string_view, 2> kOnOff = {"on", "off"};
 inline constexpr std::array<std::string_view, 4> kPolicies = {
     "fcfs", "priority", "shortest-prefill-first", "longest-prefix-match"};
@@ -27,31 +28,38 @@ inline constexpr std::array kEngineRows = {
         "type of computation; auto: int8 activations for quantised weights; float32: exact and "
         "slower; float16 and bfloat16: as auto, with the weights of a safetensors folder rounded "
         "to it",
-        G | X | C | P | B, kEngine),
+        G | A | X | C | P | B, kEngine),
     choice("quantization", kQuantizations, "TYPE", "none",
            "round the matrices of a safetensors folder at load: int8 to blocks as of q8_0, int4 of "
            "q4_0",
-           G | X | C | P | B, kEngine),
+           G | A | X | C | P | B, kEngine),
     choice("kv_cache_dtype", kKvDTypes, "TYPE", "auto",
-           "auto: float32 with --dtype float32, else float16", G | X | C | E | P | B, kEngine),
+           "auto: float32 with --dtype float32, else float16", G | A | X | C | E | P | B, kEngine),
+    choice(
+        "pooling_type", kPoolings, "TYPE", "auto",
+        "how embeddings are made of the tokens' hidden states; auto: as the model says, else the "
+        "last token's, of encoders the mean",
+        X | A, kEngine),
+    flag("matryoshka", "embeddings may be cut to fewer dimensions though the model does not say so",
+         X | A, kEngine),
     choice("kv_cache", kOnOff, "on|off", "on", "off computes the whole sequence again at each step",
            G | C, kEngine),
     integer("threads", 0, 1024, "0", "at most the cores this process may use; 0: all of them",
-            G | X | C | P | B | Q, kEngine),
+            G | A | X | C | P | B | Q, kEngine),
     text("lora", "PATH", "LoRA adapter for the whole run: a PEFT folder or a GGUF file", G | C | P,
          kEngine),
     flag("enforce_eager", "plan every step anew instead of reusing recorded ones",
-         G | X | C | P | B, kEngine),
+         G | A | X | C | P | B, kEngine),
     of_kind(choice("block_size", kBlockSizeChoices, "N", "32",
-                   "tokens of one block of the KV cache", G | X | C | E | P | B, kEngine),
+                   "tokens of one block of the KV cache", G | A | X | C | E | P | B, kEngine),
             OptionKind::integer),
     integer("max_num_batched_tokens", 1, 65536, "512",
-            "tokens of one forward; a longer prompt is cut into chunks", G | X | C | E | P | B,
+            "tokens of one forward; a longer prompt is cut into chunks", G | A | X | C | E | P | B,
             kEngine),
     flag("pack_cache",
          "neither use nor write files of repacked weights, which make the next start faster; they "
          "lie in octavo/packs of the cache folder, 32 GiB of them at most",
-         G | X | C | P | B, kEngine, "on"),
+         G | A | X | C | P | B, kEngine, "on"),
 
     or_word(integer("max_model_len", 0, kMaxInt, "auto",
                     "tokens of a prompt and its answer at most; auto: the model's context, or as "

@@ -25,6 +25,12 @@ inline constexpr std::array kGenerationRows = {
                      "many prompts: JSON lines with prompt, prompt_token_ids or messages; - reads "
                      "standard input",
                      G, kInput)),
+    shown_default(no_variable(text("input", "FILE", "texts, one a line", A, kInput, "-")),
+                  "-, standard input"),
+    no_variable(integer("dimensions", 0, kMaxInt, "0",
+                        "only the first so many numbers, normalised again; 0: all", A, kInput)),
+    shown_default(no_variable(flag("normalize", "leave the length as it comes", A, kInput, "on")),
+                  "as the model is made for"),
     shown_default(no_variable(text("output", "FILE",
                                    "where their results go, a line for each; what is there already "
                                    "is not computed again",

@@ -26,6 +26,7 @@ enum class Command : uint8_t {
   simulate,
   pull,
   quantize,
+  embed,
   help_markdown
 };
 

@@ -63,7 +63,7 @@ Result<PerplexityScores> measure_perplexity(EngineOptions options, const std::st
     OCTAVO_TRY(windows, parse_windows(text, quote(file)));
   }
   options.max_num_seqs = 1;
-  OCTAVO_TRY(const LoadedEngine engine, load_with_progress(std::move(options), terminal));
+  OCTAVO_TRY(const LoadedEngine engine, load_generator(std::move(options), terminal));
   if (!is_json(file)) {
     OCTAVO_TRY(windows, windows_of_text(text, context, engine));
   }

@@ -39,6 +39,8 @@ Result<void> dispatch(const Invocation& invocation, Terminal& terminal) {
       return run_pull(invocation, terminal);
     case Command::quantize:
       return run_quantize(invocation, terminal);
+    case Command::embed:
+      return run_embed(invocation, terminal);
     case Command::help_markdown:
       break;
   }

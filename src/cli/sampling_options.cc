@@ -116,6 +116,10 @@ EngineOptions read_engine_options(const OptionValues& options) {
   engine.dtype = options.text("dtype");
   engine.quantization = options.text("quantization");
   engine.kv_cache_dtype = options.text("kv_cache_dtype");
+  if (options.has("pooling_type")) {
+    engine.pooling_type = options.text("pooling_type");
+    engine.matryoshka = options.flag("matryoshka");
+  }
   engine.threads = options.integer("threads");
   engine.enforce_eager = options.flag("enforce_eager");
   engine.block_size = options.integer("block_size");
