@@ -276,7 +276,8 @@ constexpr std::array kFields = {
     ApiField{"encoding_format", kEmbeddings, kServed,
              R"({"type":"string","enum":["float","base64"]})", read_encoding_format,
              "base64: little-endian 32-bit floats"},
-    ApiField{"dimensions", kEmbeddings, kServed, R"({"type":"integer","minimum":1})",
+    ApiField{"dimensions", kEmbeddings, kServed,
+             R"({"type":"integer","minimum":@least_dimensions,"maximum":@embedding_size})",
              read_dimensions,
              "Only the first so many, normalised again; for models that are made for it"},
     ApiField{"normalize", kEmbeddings, kServed, kBool, plain<&D::normalize>,
@@ -473,6 +474,8 @@ std::string with_numbers(std::string text, const ApiLimits& limits) {
       {"@last_token", limits.vocab_size > 0 ? limits.vocab_size - 1 : kLargest},
       {"@max_model_len", limits.max_model_len > 0 ? limits.max_model_len : kLargest},
       {"@max_choices", std::min(limits.max_choices, kMaxChoices)},
+      {"@embedding_size", limits.embedding_size > 0 ? limits.embedding_size : kLargest},
+      {"@least_dimensions", limits.matryoshka ? 1 : std::max(limits.embedding_size, 1)},
       {"@min_logprobs", has_cap ? 0 : -1},
       {"@max_logprobs", has_cap ? limits.max_logprobs : kLargest},
   };
