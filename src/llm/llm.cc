@@ -136,6 +136,25 @@ std::vector<RequestOutput> LLM::chat(std::span<const ChatMessages> conversations
       options);
 }
 
+std::vector<RequestOutput> LLM::embed(std::span<const Prompt> prompts) {
+  return embed(prompts, get_default_pooling_params());
+}
+
+std::vector<RequestOutput> LLM::embed(std::span<const Prompt> prompts, const PoolingParams& params,
+                                      const GenerateOptions& options) {
+  const auto make = [&](size_t i) {
+    RunItem item = request_of(impl_->loaded, prompts[i], {});
+    if (item.request) item.request->pooling = params;
+    return item;
+  };
+  return impl_->collect(
+      source_of(prompts.size(), make), prompts.size(), [](size_t) { return 1; }, options);
+}
+
+PoolingParams LLM::get_default_pooling_params() const {
+  return {.type = impl_->loaded.pooling.type, .normalize = impl_->loaded.pooling.normalize};
+}
+
 RequestOutput LLM::chat(const ChatMessages& messages) {
   return chat(messages, get_default_sampling_params());
 }

@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "core/pooling.h"
 #include "core/sampling_params.h"
 #include "engine/engine_options.h"
 #include "engine/outputs.h"
@@ -118,6 +119,12 @@ class LLM {
   RequestOutput chat(const ChatMessages& messages, const SamplingParams& params,
                      const ChatOptions& chat = {}, const GenerateOptions& options = {});
 
+  // A vector for each prompt, RequestOutput::embedding. Without params:
+  // get_default_pooling_params().
+  std::vector<RequestOutput> embed(std::span<const Prompt> prompts);
+  std::vector<RequestOutput> embed(std::span<const Prompt> prompts, const PoolingParams& params,
+                                   const GenerateOptions& options = {});
+
   Stream stream(std::vector<Prompt> prompts, const SamplingParams& params,
                 std::stop_token cancel = {});
   Stream stream_chat(std::vector<ChatMessages> conversations, const SamplingParams& params,
@@ -125,6 +132,8 @@ class LLM {
 
   // temperature and top_p of the model where they are known; else SamplingParams().
   SamplingParams get_default_sampling_params() const;
+  // As the model, or EngineOptions::pooling_type, says.
+  PoolingParams get_default_pooling_params() const;
   const Tokenizer& get_tokenizer() const;
   // As generate() does it. Errors: those of Tokenizer::encode.
   Result<std::vector<TokenId>> encode(std::string_view text) const;

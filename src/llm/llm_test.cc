@@ -57,6 +57,27 @@ TEST(LLM, AnswersInTheOrderOfThePrompts) {
   }
 }
 
+TEST(LLM, Embeds) {
+  LLM llm(tiny());
+  const auto prompts = some_prompts(10);
+  const auto outputs = llm.embed(prompts);
+  ASSERT_EQ(outputs.size(), 10u);
+  EXPECT_EQ(llm.get_default_pooling_params().type, PoolingType::last);
+  for (size_t i = 0; i < 10; ++i) {
+    ASSERT_FALSE(outputs[i].error) << outputs[i].error->message;
+    double squares = 0;
+    for (const float x : outputs[i].embedding) squares += double{x} * double{x};
+    EXPECT_NEAR(squares, 1, 1e-5);
+    EXPECT_TRUE(outputs[i].outputs.empty());
+    EXPECT_EQ(llm.embed(std::span(&prompts[i], 1))[0].embedding, outputs[i].embedding);
+  }
+  const auto cut = llm.embed(prompts, {.type = PoolingType::mean, .dimensions = 5});
+  EXPECT_EQ(cut[0].embedding.size(), 5u);
+  const auto wrong = llm.embed(prompts, {.dimensions = 1 << 20});
+  EXPECT_EQ(wrong[0].error->code, ErrorCode::invalid_argument);
+  EXPECT_TRUE(wrong[0].embedding.empty());
+}
+
 TEST(LLM, TakesPromptsInManyForms) {
   LLM llm(tiny());
   const SamplingParams params = greedy(3);

@@ -33,6 +33,7 @@ RunItem request_of(const LoadedEngine& engine, const nlohmann::ordered_json& mes
 }
 
 void fill_outputs(RequestOutput& output, int num_choices) {
+  if (!output.embedding.empty()) return;  // it has no choices
   const int wanted = num_choices >= 1 && num_choices <= kMaxChoices ? num_choices : 1;
   const FinishReason reason = output.error ? FinishReason::error : FinishReason::abort;
   for (int i = static_cast<int>(output.outputs.size()); i < wanted; ++i) {

@@ -14,8 +14,9 @@ RunItem request_of(const LoadedEngine& engine, const Prompt& prompt, const Sampl
 RunItem request_of(const LoadedEngine& engine, const nlohmann::ordered_json& messages,
                    const ChatOptions& chat, const SamplingParams& params);
 
-// Adds choices until there are num_choices (one, if that is no allowed number), without text and
-// ended by an abort or an error: so callers may look at outputs[0] before they look at `error`.
+// Adds choices, but to an embedding, until there are num_choices (one, if that is no allowed
+// number), without text and ended by an abort or an error: so callers may look at outputs[0] before
+// they look at `error`.
 void fill_outputs(RequestOutput& output, int num_choices);
 
 }  // namespace octavo
