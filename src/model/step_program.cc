@@ -183,7 +183,7 @@ class Recorder {
 
   void encoder_layer(const LayerWeights& w, bool drops_rows) {
     const ModelConfig& c = model_.config;
-    round(buffers_.residual, c.hidden_size, w.q);
+    round(buffers_.residual, c.hidden_size, {&w.q, &w.k, &w.v});
     product(Kind::multiply, StepPart::qkv, buffers_.residual, c.hidden_size, {&w.q, &w.k, &w.v})
         .out = {buffers_.q, buffers_.k, buffers_.v};
     barrier();
@@ -195,7 +195,7 @@ class Recorder {
     add_to_residual(StepPart::o, buffers_.attended, int64_t{c.num_heads} * c.head_dim, w.o, {});
     layer_norm(w.attention_norm, w.attention_norm_bias);
     barrier();
-    round(buffers_.residual, c.hidden_size, w.up);
+    round(buffers_.residual, c.hidden_size, {&w.up});
     product(Kind::up, StepPart::gate_up, buffers_.residual, c.hidden_size, {&w.up}).out[0] =
         buffers_.inner;
     barrier();
