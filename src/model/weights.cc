@@ -62,7 +62,7 @@ class WeightLoader {
   Result<std::vector<float>> table(const std::string& name, int64_t rows, int64_t cols) {
     OCTAVO_TRY(const TensorView* tensor, find(name, 2, cols, rows, 1));
     std::vector<float> values(static_cast<size_t>(rows * cols));
-    const TensorView stored = file_.read(*tensor, room_);
+    OCTAVO_TRY(const TensorView stored, file_.read(*tensor, room_));
     const size_t stride = row_bytes(tensor->type, static_cast<size_t>(cols));
     for (int64_t row = 0; row < rows; ++row)
       dequantize_row(tensor->type, stored.data.data() + static_cast<size_t>(row) * stride,
