@@ -166,6 +166,7 @@ Result<LoadedEngine> load_model(const EngineOptions& options) {
   OCTAVO_TRY(const WeightTypes types, weight_types(options.dtype, options.quantization));
   OCTAVO_TRY(const std::unique_ptr<ModelSource> source, open_model(options.model, types));
   const ModelSource& file = *source;
+  if (!file.note().empty()) engine.notes.push_back(file.note());
   OCTAVO_TRY(engine.config, read_model_config(file));
   OCTAVO_TRY(TransformerOptions model_options, transformer_options(options));
   OCTAVO_TRY(engine.pooling, pooling_config(options, file, engine.config));
@@ -183,6 +184,7 @@ Result<LoadedEngine> load_model(const EngineOptions& options) {
   model_options.num_blocks =
       is_encoder ? std::min(sizing.num_blocks, encoder_blocks(options)) : sizing.num_blocks;
   engine.max_model_len = sizing.max_model_len;
+  model_options.max_model_len = sizing.max_model_len;
   if (!sizing.note.empty()) engine.notes.push_back(sizing.note);
   OCTAVO_TRY(TokenizerSpec spec, file.tokenizer());
   OCTAVO_TRY(Tokenizer tokenizer, Tokenizer::create(std::move(spec)));

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/file_map.h"
+#include "formats/hf_text_config.h"
 #include "formats/json_section.h"
 #include "formats/quote.h"
 
@@ -145,15 +146,8 @@ Result<HfConfig> read_section(const JsonSection& section) {
 }  // namespace
 
 Result<HfConfig> parse_hf_config(std::string_view text, const std::string& name) {
-  OCTAVO_TRY(const json root, parse_config_json(text, name));
-  const JsonSection outer(root, name, "");
-  const json* nested = outer.find("text_config");
-  if (!nested) return read_section(outer);
-  if (!nested->is_object()) return outer.error("text_config", "is not an object");
-  OCTAVO_TRY(HfConfig config, read_section(JsonSection(*nested, name, "text_config.")));
-  if (config.dtype) return config;
-  OCTAVO_TRY(config.dtype, read_dtype(outer));  // often given for all parts at once
-  return config;
+  OCTAVO_TRY(const HfTextConfig config, parse_hf_text_config(text, name));
+  return read_section(JsonSection(config.object, name, config.prefix));
 }
 
 Result<HfConfig> read_hf_config(const std::string& path) {

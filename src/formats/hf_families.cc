@@ -13,14 +13,14 @@ namespace {
 
 constexpr std::array kFamilies = {
     HfFamily{
-        .model_type = "llama", .architecture = "llama", .permuted_qk = true, .rope_theta = 10000},
+        .model_type = "llama", .architecture = "llama", .permuted_qk = true, .biases_by_config = true, .rope_theta = 10000},
     HfFamily{
         .model_type = "mistral", .architecture = "llama", .permuted_qk = true, .rope_theta = 10000},
     HfFamily{.model_type = "mixtral",
              .architecture = "llama",
              .permuted_qk = true,
              .rope_theta = 1000000},
-    HfFamily{.model_type = "qwen2", .architecture = "qwen2", .rope_theta = 10000},
+    HfFamily{.model_type = "qwen2", .architecture = "qwen2", .qkv_bias = true, .rope_theta = 10000},
     HfFamily{.model_type = "qwen3", .architecture = "qwen3", .rope_theta = 10000},
     HfFamily{.model_type = "qwen3_moe", .architecture = "qwen3moe", .rope_theta = 10000},
     HfFamily{.model_type = "phi3", .architecture = "phi3", .rope_theta = 10000},
@@ -71,6 +71,7 @@ constexpr std::array kNames = {
     Name{"model.layers.#.self_attn.v_proj.bias", "blk.#.attn_v.bias"},
     Name{"model.layers.#.self_attn.qkv_proj.weight", "blk.#.attn_qkv.weight"},
     Name{"model.layers.#.self_attn.o_proj.weight", "blk.#.attn_output.weight"},
+    Name{"model.layers.#.self_attn.o_proj.bias", "blk.#.attn_output.bias"},
     Name{"model.layers.#.self_attn.q_norm.weight", "blk.#.attn_q_norm.weight"},
     Name{"model.layers.#.self_attn.k_norm.weight", "blk.#.attn_k_norm.weight"},
     Name{"model.layers.#.post_attention_layernorm.weight", "blk.#.ffn_norm.weight", no_post_norms},
@@ -83,6 +84,9 @@ constexpr std::array kNames = {
     Name{"model.layers.#.mlp.up_proj.weight", "blk.#.ffn_up.weight"},
     Name{"model.layers.#.mlp.gate_up_proj.weight", "blk.#.ffn_up.weight"},
     Name{"model.layers.#.mlp.down_proj.weight", "blk.#.ffn_down.weight"},
+    Name{"model.layers.#.mlp.gate_proj.bias", "blk.#.ffn_gate.bias"},
+    Name{"model.layers.#.mlp.up_proj.bias", "blk.#.ffn_up.bias"},
+    Name{"model.layers.#.mlp.down_proj.bias", "blk.#.ffn_down.bias"},
     Name{"model.layers.#.mlp.gate.weight", "blk.#.ffn_gate_inp.weight"},
     Name{"model.layers.#.mlp.experts.#.gate_proj.weight", "blk.#.ffn_gate_exps.weight"},
     Name{"model.layers.#.mlp.experts.#.up_proj.weight", "blk.#.ffn_up_exps.weight"},
@@ -144,6 +148,16 @@ const HfFamily* find_hf_family(std::string_view model_type) {
   const auto it = std::find_if(kFamilies.begin(), kFamilies.end(),
                                [&](const HfFamily& f) { return f.model_type == model_type; });
   return it == kFamilies.end() ? nullptr : &*it;
+}
+
+std::optional<std::string> text_part_name(std::string_view hf_name) {
+  for (const std::string_view prefix : {"vision_tower.", "multi_modal_projector.",
+                                        "model.vision_tower.", "model.multi_modal_projector."})
+    if (hf_name.starts_with(prefix)) return std::nullopt;
+  constexpr std::string_view kOuter = "language_model.", kInner = "model.language_model.";
+  if (hf_name.starts_with(kInner)) return fmt::format("model.{}", hf_name.substr(kInner.size()));
+  if (hf_name.starts_with(kOuter)) hf_name.remove_prefix(kOuter.size());
+  return std::string(hf_name);
 }
 
 std::optional<HfTensorName> gguf_name_of(const HfFamily& family, std::string_view hf_name) {

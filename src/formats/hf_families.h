@@ -20,6 +20,8 @@ struct HfFamily {
   std::string_view activation = "silu";
   // A norm after each part of a layer: one name means another thing than elsewhere.
   bool post_norms = false;
+  bool qkv_bias = false;         // q, k and v have one, though config.json does not say
+  bool biases_by_config = false;  // attention_bias and mlp_bias may be true
   bool tied_by_default = false;  // tie_word_embeddings, when config.json does not say
   bool encoder = false;          // read by formats/hf_bert.h
   double score_width = 0;  // query_pre_attn_scalar, when config.json does not say; 0: head_dim
@@ -35,6 +37,10 @@ struct HfTensorName {
   std::optional<int> expert = {};  // it is this expert's part of that tensor
   bool ignored = false;            // it holds nothing that config.json does not say
 };
+
+// What a tensor of a model of images and text would be called in the text model alone. Nothing: it
+// belongs to another part.
+std::optional<std::string> text_part_name(std::string_view hf_name);
 
 // Nothing: the family has no such tensor.
 std::optional<HfTensorName> gguf_name_of(const HfFamily& family, std::string_view hf_name);

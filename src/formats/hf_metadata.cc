@@ -11,6 +11,7 @@
 #include "formats/hf_bert.h"
 #include "formats/hf_config.h"
 #include "formats/hf_rope.h"
+#include "formats/hf_text_config.h"
 #include "formats/json_section.h"
 #include "formats/quote.h"
 
@@ -47,7 +48,6 @@ struct Fixed {
   std::string_view value;  // JSON
 };
 constexpr Fixed kFixed[] = {
-    {"attention_bias", "false"},   {"mlp_bias", "false"},
     {"rope_interleaved", "false"}, {"use_bidirectional_attention", "false"},
     {"decoder_sparse_step", "1"},  {"mlp_only_layers", "[]"},
     {"norm_topk_prob", "true"},
@@ -73,10 +73,11 @@ constexpr int64_t kMaxExperts = 4096;
 
 class Translator {
  public:
-  Translator(const json& root, const std::string& name, const HfConfig& config,
+  Translator(const HfTextConfig& text, const std::string& name, const HfConfig& config,
              const HfFamily& family)
-      : section_(root, name, ""), config_(config) {
+      : section_(text.object, name, text.prefix), config_(config) {
     out_.family = &family;
+    out_.multimodal = !text.whole.empty();
   }
 
   Result<HfMetadata> run(std::string_view model_name) && {
@@ -89,6 +90,7 @@ class Translator {
     OCTAVO_CHECK_OK(read_windows());
     OCTAVO_CHECK_OK(read_experts());
     OCTAVO_CHECK_OK(read_quantization());
+    OCTAVO_CHECK_OK(read_biases());
     OCTAVO_CHECK_OK(read_hf_rope(section_, config_, out_));
     OCTAVO_TRY(const auto tied, section_.find_bool("tie_word_embeddings"));
     out_.tied_head = tied.value_or(out_.family->tied_by_default);
@@ -102,6 +104,14 @@ class Translator {
 
   void number(std::string_view rest, int64_t value) {
     out_.keys.u32(key(rest), static_cast<uint32_t>(value));
+  }
+
+  Result<void> read_biases() {
+    OCTAVO_TRY(const auto attention, section_.find_bool("attention_bias"));
+    OCTAVO_TRY(const auto mlp, section_.find_bool("mlp_bias"));
+    out_.attention_bias = attention.value_or(false);
+    out_.mlp_bias = mlp.value_or(false);
+    return {};
   }
 
   Result<void> read_quantization() {
@@ -123,6 +133,8 @@ class Translator {
   Result<void> check_field(const std::string& field, const json& value) const {
     if (field == "hidden_act" || field == "hidden_activation")
       return check_fixed(field, value, fmt::format("\"{}\"", out_.family->activation));
+    if (field == "attention_bias" || field == "mlp_bias")
+      return out_.family->biases_by_config ? Result<void>() : check_fixed(field, value, "false");
     for (const Fixed& fixed : kFixed)
       if (fixed.field == field) return check_fixed(field, value, fixed.value);
     if (std::find(std::begin(kKnownFields), std::end(kKnownFields), field) !=
@@ -163,6 +175,7 @@ class Translator {
     number("attention.key_length", config_.head_dim);
     number("attention.value_length", config_.head_dim);
     out_.head_dim = static_cast<int>(config_.head_dim);
+    out_.num_layers = static_cast<int>(config_.num_hidden_layers);
     return {};
   }
 
@@ -236,22 +249,24 @@ class Translator {
 Result<HfMetadata> read_hf_metadata(std::string_view text, const std::string& name,
                                     std::string_view model_name) {
   OCTAVO_TRY(const HfConfig config, parse_hf_config(text, name));
-  OCTAVO_TRY(const json root, parse_config_json(text, name));
-  const HfFamily* family =
-      root.contains("text_config") ? nullptr : find_hf_family(config.model_type);
+  OCTAVO_TRY(const HfTextConfig text_config, parse_hf_text_config(text, name));
+  const std::string& whole = text_config.whole;
+  // Of models of images and text, those whose text part is an ordinary model.
+  const bool known_whole = whole.empty() || whole == "gemma3";
+  const HfFamily* family = known_whole ? find_hf_family(config.model_type) : nullptr;
   if (!family) {
     std::vector<std::string_view> known;
     for (const HfFamily& f : hf_families()) known.push_back(f.model_type);
     return fail(ErrorCode::unsupported,
                 fmt::format("{}: model_type {} is not supported{}; supported are {}", name,
-                            quote(config.model_type),
-                            root.contains("text_config") ? " (a model of text and images)" : "",
+                            quote(whole.empty() ? config.model_type : whole),
+                            whole.empty() ? "" : " (a model of text and images)",
                             fmt::join(known, ", ")));
   }
   OCTAVO_TRY(HfMetadata out, family->encoder
-                                 ? read_bert_metadata(root, name, config, *family, model_name)
-                                 : Translator(root, name, config, *family).run(model_name));
-  OCTAVO_TRY(const auto cut, JsonSection(root, name, "").find_bool("is_matryoshka"));
+                                 ? read_bert_metadata(text_config.object, name, config, *family, model_name)
+                                 : Translator(text_config, name, config, *family).run(model_name));
+  OCTAVO_TRY(const auto cut, JsonSection(text_config.object, name, "").find_bool("is_matryoshka"));
   if (cut) out.keys.boolean(fmt::format("{}.matryoshka", family->architecture), *cut);
   return out;
 }

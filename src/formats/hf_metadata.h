@@ -25,7 +25,11 @@ struct HfMetadata {
   GgufKeys keys;
   std::vector<HfMadeVector> vectors;
   std::optional<HfQuantization> quantization = {};  // nothing: the weights are plain
+  bool multimodal = false;  // the folder has tensors of an image part as well
   bool tied_head = false;
+  bool attention_bias = false;  // q, k, v and the output
+  bool mlp_bias = false;
+  int num_layers = 0;
   int head_dim = 0;
   int num_experts = 0;  // 0: none
 };

@@ -29,7 +29,8 @@ std::string name_of(const std::string& folder) {
 }
 
 bool is_query_or_key(std::string_view name) {
-  return name.ends_with(".attn_q.weight") || name.ends_with(".attn_k.weight");
+  return name.ends_with(".attn_q.weight") || name.ends_with(".attn_k.weight") ||
+         name.ends_with(".attn_q.bias") || name.ends_with(".attn_k.bias");
 }
 
 bool is_norm(std::string_view name) { return name.ends_with("norm.weight"); }
@@ -85,8 +86,52 @@ Result<std::vector<HfModel::Part>> HfModel::find_parts() const {
   return parts;
 }
 
+// Of a tensor of GGUF's name, whether the model has it.
+bool HfModel::has_bias(std::string_view name) const {
+  if (name.find(".ffn_") != std::string_view::npos) return hf_.mlp_bias;
+  const bool output = name.ends_with(".attn_output.bias");
+  return hf_.attention_bias || (hf_.family->qkv_bias && !output);
+}
+
+// Packers write biases of zeros for every matrix.
+Result<void> HfModel::check_unused_bias(const Part& part) const {
+  const TensorView& bias = *part.plain.view;
+  const int64_t count = bias.cols() * bias.rows();
+  std::vector<float> values(static_cast<size_t>(count));
+  dequantize_row(bias.type, bias.data.data(), values.data(), count);
+  if (std::ranges::all_of(values, [](float value) { return value == 0; })) return {};
+  return tensor_error(part.name, "is a bias, which the model has not as config.json describes it",
+                      ErrorCode::unsupported);
+}
+
+// Those that config.json promises; of others the model's description knows.
+Result<void> HfModel::check_biases() const {
+  constexpr std::array kAttention = {"attn_q", "attn_k", "attn_v", "attn_output"};
+  constexpr std::array kMlp = {"ffn_gate", "ffn_up", "ffn_down"};
+  for (int layer = 0; layer < hf_.num_layers; ++layer) {
+    const auto check = [&](bool promised, std::span<const char* const> names) -> Result<void> {
+      for (const char* matrix : names)
+        if (const auto name = fmt::format("blk.{}.{}.bias", layer, matrix);
+            promised && !find_tensor(name))
+          return tensor_error(hf_name_of(*hf_.family, name), "is missing", ErrorCode::corrupt_file);
+      return {};
+    };
+    OCTAVO_CHECK_OK(check(hf_.attention_bias, kAttention));
+    OCTAVO_CHECK_OK(check(hf_.mlp_bias, kMlp));
+  }
+  return {};
+}
+
 Result<void> HfModel::add_part(Part part) {
-  const auto found = gguf_name_of(*hf_.family, part.name);
+  const auto text_name = hf_.multimodal ? text_part_name(part.name) : part.name;
+  if (!text_name) {
+    ++num_of_images_;
+    return {};
+  }
+  const auto found = gguf_name_of(*hf_.family, *text_name);
+  const bool unused_bias = part.name.ends_with(".bias") && !hf_.family->encoder &&
+                           !(found && has_bias(found->name));
+  if (unused_bias) return check_unused_bias(part);
   if (!found)
     return tensor_error(part.name,
                         fmt::format("is not part of the family {} as this program knows it",
@@ -134,6 +179,7 @@ Result<void> HfModel::add_tensors(const WeightTypes& types) {
   std::vector<std::string_view> names;
   for (const TensorView& tensor : tensors_) names.push_back(tensor.name);
   index_ = NameIndex(names);
+  OCTAVO_CHECK_OK(check_biases());
   if (types.matrices) conversion_ = fmt::format("matrices as {}", octavo::name(*types.matrices));
   if (!hf_.tied_head && !find_tensor("output.weight"))
     return tensor_error("lm_head.weight", "is missing, and tie_word_embeddings is not true",
@@ -172,21 +218,25 @@ Result<void> HfModel::finish(size_t index, const WeightTypes& types) {
   tensor.shape = first.shape();
   tensor.rank = first.rank();
   const bool of_experts = tensor.name.find("_exps.") != std::string::npos;
-  if ((of_experts || is_query_or_key(tensor.name)) && first.rank() != 2)
-    return tensor_error(first.name, fmt::format("has {} dimensions; 2 are expected", first.rank()),
-                        ErrorCode::corrupt_file);
+  const int expected_rank = tensor.name.ends_with(".bias") ? 1 : 2;
+  if ((of_experts || is_query_or_key(tensor.name)) && first.rank() != expected_rank)
+    return tensor_error(
+        first.name,
+        fmt::format("has {} dimensions; {} are expected", first.rank(), expected_rank),
+        ErrorCode::corrupt_file);
   if (of_experts) {
     tensor.shape[2] = static_cast<int64_t>(recipe.parts.size());
     tensor.rank = 3;
   }
   recipe.plus_one = hf_.family->norms_from_zero && is_norm(tensor.name);
   if (hf_.family->permuted_qk && is_query_or_key(tensor.name)) {
-    if (tensor.rows() % hf_.head_dim != 0 || hf_.head_dim % 2 != 0)
-      return tensor_error(first.name,
-                          fmt::format("has {} rows, which is no number of heads of {}",
-                                      tensor.rows(), hf_.head_dim),
-                          ErrorCode::corrupt_file);
-    recipe.permuted_heads = static_cast<int>(tensor.rows() / hf_.head_dim);
+    const int64_t rows = tensor.rank == 1 ? tensor.cols() : tensor.rows();
+    if (rows % hf_.head_dim != 0 || hf_.head_dim % 2 != 0)
+      return tensor_error(
+          first.name,
+          fmt::format("has {} rows, which is no number of heads of {}", rows, hf_.head_dim),
+          ErrorCode::corrupt_file);
+    recipe.permuted_heads = static_cast<int>(rows / hf_.head_dim);
   }
   OCTAVO_TRY(tensor.type, type_of(tensor, recipe, types));
   if (lies_ready(tensor, recipe)) tensor.data = first.plain.view->data;
@@ -252,6 +302,7 @@ Result<void> HfModel::read_part(const TensorView& tensor, const Recipe& recipe, 
   const size_t from = row_bytes(source.type, static_cast<size_t>(cols));
   const size_t to = row_bytes(tensor.type, static_cast<size_t>(cols));
   std::vector<float> values(static_cast<size_t>(cols));
+  if (recipe.permuted_heads && tensor.rank == 1) return read_permuted_bias(source, out);
   for (int64_t row = 0; row < tensor.shape[1]; ++row, out += to) {
     const int64_t at = recipe.permuted_heads ? hf_row_of(row, hf_.head_dim) : row;
     const std::byte* in = source.data.data() + static_cast<size_t>(at) * from;
@@ -267,6 +318,15 @@ Result<void> HfModel::read_part(const TensorView& tensor, const Recipe& recipe, 
       return weight_fault_error(file(), part.name, tensor.type, fault,
                                 "choose --dtype bfloat16 or auto, and no --quantization");
   }
+  return {};
+}
+
+Result<void> HfModel::read_permuted_bias(const TensorView& source, std::byte* out) const {
+  std::vector<float> values(static_cast<size_t>(source.cols()));
+  dequantize_row(source.type, source.data.data(), values.data(), source.cols());
+  for (int64_t row = 0; row < source.cols(); ++row)
+    std::memcpy(out + row * static_cast<int64_t>(sizeof(float)),
+                &values[static_cast<size_t>(source_row(row, hf_.head_dim))], sizeof(float));
   return {};
 }
 
@@ -313,6 +373,12 @@ std::vector<ModelFilePart> HfModel::parts() const {
   for (const SafetensorsFile& file : shards_.files())
     if (file.map()) parts.push_back({file.map()->identity(), file.bytes(), file.data_offset()});
   return parts;
+}
+
+std::string HfModel::note() const {
+  if (num_of_images_ == 0) return {};
+  return fmt::format("{}: {} tensors of the part for images are not used: only text is read", file(),
+                     num_of_images_);
 }
 
 std::string HfModel::conversion() const { return conversion_; }

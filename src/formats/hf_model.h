@@ -36,6 +36,7 @@ class HfModel final : public ModelSource {
   Result<TokenizerSpec> tokenizer() const override;
   std::vector<ModelFilePart> parts() const override;
   std::string conversion() const override;
+  std::string note() const override;
 
  private:
   // A tensor of the files, or several that are one packed matrix.
@@ -58,11 +59,15 @@ class HfModel final : public ModelSource {
   HfModel(GgufMetadata metadata, HfMetadata hf, Shards shards, FileMap config);
   Result<std::vector<Part>> find_parts() const;
   Result<void> add_part(Part part);
+  bool has_bias(std::string_view name) const;
+  Result<void> check_unused_bias(const Part& part) const;
+  Result<void> check_biases() const;
   Result<void> add_tensors(const WeightTypes& types);
   Result<void> check_parts(const TensorView& tensor, const Recipe& recipe) const;
   Result<void> finish(size_t index, const WeightTypes& types);
   Result<DType> type_of(const TensorView& tensor, const Recipe& recipe,
                         const WeightTypes& types) const;
+  Result<void> read_permuted_bias(const TensorView& source, std::byte* out) const;
   Result<void> read_part(const TensorView& tensor, const Recipe& recipe, const Part& part,
                          std::byte* out) const;
   bool lies_ready(const TensorView& tensor, const Recipe& recipe) const;
@@ -76,6 +81,7 @@ class HfModel final : public ModelSource {
   std::vector<Recipe> recipes_;  // one per tensor
   std::map<std::string, size_t> numbers_;  // of tensors_, while they are found
   NameIndex index_;
+  int num_of_images_ = 0;  // tensors that are left out
   std::string conversion_;
 };
 

@@ -159,7 +159,7 @@ TEST_F(HfModelFolder, RefusesConfigurationsByField) {
   const json original = config();
   const std::pair<json, const char*> cases[] = {
       {{{"model_type", "gpt_neox"}}, "model_type 'gpt_neox' is not supported; supported are llama"},
-      {{{"attention_bias", true}}, "field 'attention_bias' is 'true'; only false"},
+      {{{"attention_bias", true}}, "q_proj.bias' is missing"},
       {{{"hidden_act", "relu"}}, "only \"silu\" is supported"},
       {{{"logit_scale", 0.5}}, "field 'logit_scale' is not supported"},
       {{{"quantization_config", {{"quant_method", "fp8"}}}}, "quantised by 'fp8'"},

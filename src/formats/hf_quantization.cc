@@ -137,9 +137,10 @@ class Reader {
   Result<void> known(Fields fields) const {
     for (const auto& [field, value] : section_.object().items())
       if (!value.is_null() && std::find(fields.begin(), fields.end(), field) == fields.end())
-        return section_.error(quote(field),
-                              "is not known: it may say something else about the weights",
-                              ErrorCode::unsupported);
+        return fail(ErrorCode::unsupported,
+                    fmt::format("{}: field {} is not known: it may say something else about the "
+                                "weights",
+                                section_.file(), quote(section_.prefix() + field)));
     return {};
   }
 

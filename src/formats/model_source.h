@@ -62,6 +62,9 @@ class ModelSource : public GgufMetadata {
   // weights.
   virtual std::string conversion() const { return {}; }
 
+  // What the user should know about what was left out; mostly nothing.
+  virtual std::string note() const { return {}; }
+
  protected:
   explicit ModelSource(GgufMetadata metadata) : GgufMetadata(std::move(metadata)) {}
   ModelSource(ModelSource&&) = default;

@@ -125,7 +125,8 @@ size_t StepBuffers::bytes(const BufferShape& shape) {
 
 StepBuffers::StepBuffers(const BufferShape& shape)
     : threads(static_cast<size_t>(shape.threads)),
-      product_floats(std::max(kProductFloats, 2 * kernels::kPanelRows * shape.tokens)) {}
+      product_floats(std::max({kProductFloats, 2 * kernels::kPanelRows * shape.tokens, shape.q_dim,
+                               shape.intermediate})) {}
 
 Result<StepBuffers> StepBuffers::allocate(const BufferShape& shape) {
   StepBuffers buffers(shape);

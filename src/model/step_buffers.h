@@ -63,7 +63,7 @@ constexpr int64_t kLoraDeltaFloats = 4096;
 // What only one thread uses.
 struct ThreadBuffers {
   RowBuffers few;             // kFewRows rows
-  float* products = nullptr;  // [product_floats], results on their way into other rows
+  float* products = nullptr;  // [product_floats], results on their way into other rows, or a row
   float* heads = nullptr;     // rotated heads of one attention item: queries, then the key
   float* deltas = nullptr;    // [kLoraDeltaFloats], what adapters add to products
 };

@@ -79,9 +79,22 @@ class Recorder {
     op.in = buffers_.residual;
     op.cols = model_.config.hidden_size;
     op.weight = weight.data();
+    op.order = order_of(**linears.begin());
     op.rounds = rounds(linears);
     rows_ready();
     return nullptr;
+  }
+  static const int32_t* order_of(const Linear& linear) {
+    return linear.order.empty() ? nullptr : linear.order.data();
+  }
+  // In place: nothing else reads these rows.
+  void reorder(const float* in, int64_t cols, const Linear& linear) {
+    if (linear.order.empty()) return;
+    StepOp& op = add(Kind::reorder, StepPart::norm);
+    op.in = in;
+    op.cols = cols;
+    op.order = order_of(linear);
+    barrier();
   }
   void round(const float* in, int64_t cols, std::initializer_list<const Linear*> linears) {
     if (!rounds(linears)) return;
@@ -126,6 +139,7 @@ class Recorder {
   // post_norm: of the product, empty if it is added as it is.
   void add_to_residual(StepPart part, const float* in, int64_t cols, const Linear& linear,
                        const std::vector<float>& post_norm) {
+    reorder(in, cols, linear);
     round(in, cols, {&linear});
     if (post_norm.empty()) {
       product(Kind::multiply_add, part, in, cols, {&linear}).out[0] = buffers_.residual;

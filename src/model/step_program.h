@@ -36,6 +36,7 @@ struct StepOp {
     gate_up,         // inner = activation(W0 in) * (W1 in)
     up,              // inner = gelu(W in + bias), of encoders
     layer_norm,      // the residual's rows are normed where they are
+    reorder,         // values of each row of `in` in the order of a product's columns
     add_normed,      // residual += the normed rows of `in`
     route,           // norms rows of `in`; the router picks experts for each
     group,           // finds the rows of each expert
@@ -59,6 +60,7 @@ struct StepOp {
   const float* in = nullptr;      // products: nullptr: the normed rows
   const float* weight = nullptr;  // of the norm
   const float* bias = nullptr;    // of a layer_norm
+  const int32_t* order = nullptr; // norm, reorder: value i of a row is order[i] of `in`; nullptr: i
   bool gelu = false;              // the activation; else silu
   int num_linears = 0;
   std::array<const Linear*, 3> linears{};

@@ -15,6 +15,10 @@ constexpr int64_t kRows = kernels::kPanelRows;
 using detail::slice;
 using detail::with_cols;
 
+void gather_row(const float* in, const StepOp& op, float* out) {
+  for (int64_t i = 0; i < op.cols; ++i) out[i] = in[op.order[i]];
+}
+
 }  // namespace
 
 void StepRunner::step(const StepProgram& program) {
@@ -55,6 +59,8 @@ void StepRunner::carry_out(const StepOp& op, bool places_in_attention) {
       return up(op);
     case StepOp::Kind::layer_norm:
       return layer_norm(op);
+    case StepOp::Kind::reorder:
+      return reorder(op);
     case StepOp::Kind::add_normed:
       return add_normed(op);
     case StepOp::Kind::route:
@@ -132,7 +138,12 @@ void StepRunner::norm(const StepOp& op) {
   const kernels::A8 rounded = with_cols(out.rounded, op.cols);
   for_my_rows(op.rows, op.few, [&](int64_t row) {
     float* normed = out.normed + row * op.cols;
-    ops_.rms_norm(op.in + row * op.cols, op.weight, run_.config.norm_eps, op.cols, normed);
+    const float* in = op.in + row * op.cols;
+    if (op.order) {
+      gather_row(in, op, normed);
+      in = normed;
+    }
+    ops_.rms_norm(in, op.weight, run_.config.norm_eps, op.cols, normed);
     if (op.rounds) ops_.quantize_a8(normed, rounded, row);
   });
 }
@@ -148,6 +159,15 @@ void StepRunner::norm_heads(const StepOp& op) {
   };
   norm(op.out[0], w.all_q_norm);
   norm(op.out[1], w.all_k_norm);
+}
+
+void StepRunner::reorder(const StepOp& op) {
+  const auto [first, last] = team_.range(op.rows);
+  for (int64_t row = first; row < last; ++row) {
+    float* x = const_cast<float*>(op.in) + row * op.cols;
+    gather_row(x, op, mine_.products);
+    std::copy_n(mine_.products, op.cols, x);
+  }
 }
 
 void StepRunner::round(const StepOp& op) {
@@ -178,6 +198,13 @@ void StepRunner::multiply_panels(const kernels::PanelMatrix& w, const Input& in,
   product(w, 0, w.panels(), in.floats, in.cols, in.rows, y, y_stride);
 }
 
+void StepRunner::add_bias(const Linear& linear, int64_t first, int64_t width, int64_t rows, float* y,
+                          int64_t y_stride) {
+  if (linear.bias.empty()) return;
+  for (int64_t row = 0; row < rows; ++row)
+    ops_.add(y + row * y_stride, linear.bias.data() + first, width);
+}
+
 // The panels of all products are one range, shared out once.
 void StepRunner::multiply(const StepOp& op) {
   const std::span linears(op.linears.data(), static_cast<size_t>(op.num_linears));
@@ -196,10 +223,7 @@ void StepRunner::multiply(const StepOp& op) {
           const int64_t stride = w.panels() * kRows;
           float* y = op.out[i] + from * kRows;
           multiply_panels(slice(w, from, to), input_of(op), y, stride);
-          if (!linears[i]->bias.empty())
-            for (int64_t row = 0; row < op.rows; ++row)
-              ops_.add(y + row * stride, linears[i]->bias.data() + from * kRows,
-                       (to - from) * kRows);
+          add_bias(*linears[i], from * kRows, (to - from) * kRows, op.rows, y, stride);
           if (op.adapted) add_adapters(op, i, from, to, y, stride);
         }
       },
@@ -217,7 +241,7 @@ void StepRunner::multiply_add(const StepOp& op) {
         for (int64_t from = begin; from < end; from += most) {
           const int64_t to = std::min(from + most, end), width = (to - from) * kRows;
           multiply_panels(slice(w, from, to), input_of(op), mine_.products, width);
-          add_bias(*op.linears[0], from, width, op.rows);
+          add_bias(*op.linears[0], from * kRows, width, op.rows, mine_.products, width);
           if (op.adapted) add_adapters(op, 0, from, to, mine_.products, width);
           for (int64_t row = 0; row < op.rows; ++row)
             ops_.add_scaled(op.out[0] + row * stride + from * kRows, mine_.products + row * width,
@@ -241,6 +265,8 @@ void StepRunner::gate_up(const StepOp& op) {
           float* ups = mine_.products + op.rows * width;
           multiply_panels(slice(gate, from, to), input_of(op), gates, width);
           multiply_panels(slice(up, from, to), input_of(op), ups, width);
+          add_bias(*op.linears[0], from * kRows, width, op.rows, gates, width);
+          add_bias(*op.linears[1], from * kRows, width, op.rows, ups, width);
           if (op.adapted) {
             add_adapters(op, 0, from, to, gates, width);
             add_adapters(op, 1, from, to, ups, width);

@@ -53,6 +53,7 @@ class StepRunner {
   void find_angles(int64_t row);
   void norm(const StepOp& op);
   void norm_heads(const StepOp& op);
+  void reorder(const StepOp& op);
   void round(const StepOp& op);
   // Adapters: step_runner_lora.cc
   void shrink(const StepOp& op);
@@ -61,6 +62,9 @@ class StepRunner {
   void add_adapters(const StepOp& op, size_t linear, int64_t begin, int64_t end, float* y,
                     int64_t y_stride);
   float* shrunk(size_t linear, int64_t row) const;
+  // To rows of `width` outputs from `first` on.
+  void add_bias(const Linear& linear, int64_t first, int64_t width, int64_t rows, float* y,
+                int64_t y_stride);
   void multiply(const StepOp& op);
   void multiply_add(const StepOp& op);
   void gate_up(const StepOp& op);
@@ -85,8 +89,6 @@ class StepRunner {
   void finish_encoder_embedding(int64_t row, float* x);
   void up(const StepOp& op);
   void layer_norm(const StepOp& op);
-  // To `rows` rows of mine_.products, each of `width` floats from panel `from` on.
-  void add_bias(const Linear& linear, int64_t from, int64_t width, int64_t rows);
 
   // Experts: step_runner_experts.cc
   void route(const StepOp& op);

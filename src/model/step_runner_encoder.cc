@@ -22,12 +22,6 @@ void StepRunner::layer_norm(const StepOp& op) {
   }
 }
 
-void StepRunner::add_bias(const Linear& linear, int64_t from, int64_t width, int64_t rows) {
-  if (linear.bias.empty()) return;
-  const float* bias = linear.bias.data() + from * kernels::kPanelRows;
-  for (int64_t row = 0; row < rows; ++row) ops_.add(mine_.products + row * width, bias, width);
-}
-
 void StepRunner::up(const StepOp& op) {
   constexpr int64_t kRows = kernels::kPanelRows;
   const kernels::PanelMatrix w = op.linears[0]->weight.view();
@@ -40,7 +34,7 @@ void StepRunner::up(const StepOp& op) {
           const int64_t to = std::min(from + most, end), width = (to - from) * kRows;
           multiply_panels(detail::slice(w, from, to), input_of(op), mine_.products, width);
           lap(StepPart::gate_up);
-          add_bias(*op.linears[0], from, width, op.rows);
+          add_bias(*op.linears[0], from * kRows, width, op.rows, mine_.products, width);
           for (int64_t row = 0; row < op.rows; ++row)
             ops_.gelu_erf(mine_.products + row * width, width,
                           op.out[0] + row * stride + from * kRows);

@@ -30,6 +30,16 @@ Result<void> check_windows(const ModelConfig& config) {
                           config.windows.size(), layers));
 }
 
+// Adapters know their inputs in the order of the model.
+Result<void> check_orders(const ModelWeights& weights) {
+  for (const LayerWeights& w : weights.layers)
+    for (const Linear* linear : {&w.q, &w.k, &w.v, &w.o, &w.gate, &w.up, &w.down})
+      if (!linear->order.empty())
+        return fail(ErrorCode::unsupported,
+                    "LoRA adapters are not supported on weights in act-order (desc_act of GPTQ)");
+  return {};
+}
+
 void add_cost(StepCost& cost, const kernels::PanelMatrix& w) {
   cost.bytes += w.panels() * static_cast<int64_t>(w.panel_bytes);
   cost.macs += w.rows * w.cols;
@@ -73,6 +83,7 @@ Result<std::unique_ptr<Transformer>> Transformer::create(ModelConfig config, Mod
 }
 
 Result<void> Transformer::allocate(const TransformerOptions& options) {
+  if (options.max_lora_rank > 0) OCTAVO_CHECK_OK(check_orders(weights_));
   const ModelConfig& c = config_;
   limits_ = {.vocab_size = c.vocab_size,
              .logits_stride = logits_stride(c.vocab_size),
@@ -84,8 +95,9 @@ Result<void> Transformer::allocate(const TransformerOptions& options) {
              .max_lora_rank = options.max_lora_rank,
              .hidden_size = c.hidden_size,
              .is_encoder = c.architecture->encoder};
-  ropes_.emplace_back(c.rope, c.context_length);
-  if (c.local_rope) ropes_.emplace_back(*c.local_rope, c.context_length);
+  const int positions = options.max_model_len > 0 ? options.max_model_len : c.context_length;
+  ropes_.emplace_back(c.rope, positions);
+  if (c.local_rope) ropes_.emplace_back(*c.local_rope, positions);
   head_rows_.reserve(static_cast<size_t>(options.max_num_batched_tokens));
   for (const LayerWeights& w : weights_.layers) {
     for (const Linear* linear : {&w.q, &w.k, &w.v, &w.o, &w.gate, &w.up, &w.down})

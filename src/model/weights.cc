@@ -31,10 +31,18 @@ class WeightLoader {
     for (const TensorView& tensor : file.tensors()) total_ += tensor.bytes();
   }
 
-  // slices: matrices one below the other, as a third dimension.
+  // slices: matrices one below the other, as a third dimension. order: where that of the columns
+  // goes; nullptr: there must be none.
   Result<kernels::PackedMatrix> matrix(const std::string& name, int64_t rows, int64_t cols,
-                                       int64_t slices = 1) {
+                                       int64_t slices = 1, std::vector<int32_t>* order = nullptr) {
     OCTAVO_TRY(const TensorView* tensor, find(name, 2, cols, rows, slices));
+    const auto columns = file_.input_order(*tensor);
+    if (order)
+      order->assign(columns.begin(), columns.end());
+    else if (!columns.empty())
+      return fail(ErrorCode::unsupported,
+                  fmt::format("{}: tensor {} is in act-order, which is not supported there",
+                              file_.file(), quote(file_.spelling(name))));
     rows *= slices;
     const auto number = static_cast<uint32_t>(tensor - file_.tensors().data());
     const auto kept = pack_ ? pack_->find(number) : std::nullopt;
@@ -77,7 +85,7 @@ class WeightLoader {
 
   Result<Linear> linear(const std::string& name, int64_t rows, int64_t cols, bool bias) {
     Linear out;
-    OCTAVO_TRY(out.weight, matrix(name + ".weight", rows, cols));
+    OCTAVO_TRY(out.weight, matrix(name + ".weight", rows, cols, 1, &out.order));
     if (bias) {
       OCTAVO_TRY(out.bias, vector(name + ".bias", rows));
       out.bias.resize(static_cast<size_t>(out.weight.view().panels() * kernels::kPanelRows));
@@ -89,19 +97,24 @@ class WeightLoader {
   Result<std::vector<Linear>> fused(const std::string& name, std::span<const int64_t> rows,
                                     int64_t cols) {
     const int64_t total = std::accumulate(rows.begin(), rows.end(), int64_t{0});
-    OCTAVO_TRY(const kernels::PackedMatrix whole, matrix(name + ".weight", total, cols));
+    std::vector<int32_t> order;
+    OCTAVO_TRY(const kernels::PackedMatrix whole,
+               matrix(name + ".weight", total, cols, 1, &order));
     const kernels::PanelMatrix w = whole.view();
     const auto* panels = reinterpret_cast<const std::byte*>(w.data);
     std::vector<Linear> parts;
     for (const int64_t part_rows : rows) {
       const size_t bytes = static_cast<size_t>(part_rows / kernels::kPanelRows) * w.panel_bytes;
       Linear& part = parts.emplace_back();
+      part.order = order;
       OCTAVO_TRY(part.weight,
                  kernels::PackedMatrix::over(w.type, part_rows, cols, {panels, bytes}));
       panels += bytes;
     }
     return parts;
   }
+
+  bool has(const std::string& name) const { return file_.find_tensor(name) != nullptr; }
 
   // Every tensor must have had its use: one more may mean another model than the description says.
   Result<void> check_all_used() const {
@@ -205,6 +218,7 @@ class LayerLoader {
   }
   Result<void> linear(Linear& out, std::string_view part, int64_t rows, int64_t cols,
                       bool bias = false) {
+    bias = bias || (arch_.optional_biases && loader_.has(name(part) + ".bias"));
     OCTAVO_TRY(out, loader_.linear(name(part), rows, cols, bias));
     return {};
   }
@@ -224,10 +238,32 @@ class LayerLoader {
     return vector(layer_.ffn_norm_bias, "layer_output_norm.bias", c_.hidden_size);
   }
 
+  // The norm gives its rows in the order of the columns of all that read them.
+  Result<void> share_input(std::vector<float>& norm, std::initializer_list<const Linear*> readers) {
+    const std::vector<int32_t>& order = (*readers.begin())->order;
+    for (const Linear* reader : readers)
+      if (reader->order != order)
+        return fail(ErrorCode::unsupported,
+                    fmt::format("{}: matrices that read the same input have different act-orders "
+                                "(g_idx), which is not supported",
+                                name("*")));
+    if (order.empty()) return {};
+    if (norm.empty())
+      return fail(ErrorCode::unsupported,
+                  fmt::format("{}: act-order (g_idx) is not supported in families without a norm "
+                              "before each product",
+                              name("*")));
+    std::vector<float> in_order;
+    for (const int32_t input : order) in_order.push_back(norm[static_cast<size_t>(input)]);
+    norm = std::move(in_order);
+    return {};
+  }
+
   Result<void> load_attention() {
     if (arch_.pre_norms)
       OCTAVO_CHECK_OK(vector(layer_.attention_norm, "attn_norm.weight", c_.hidden_size));
     OCTAVO_CHECK_OK(arch_.fused ? load_fused_qkv() : load_qkv());
+    OCTAVO_CHECK_OK(share_input(layer_.attention_norm, {&layer_.q, &layer_.k, &layer_.v}));
     OCTAVO_CHECK_OK(load_qk_norm());
     OCTAVO_CHECK_OK(linear(layer_.o, "attn_output", c_.hidden_size, q_dim()));
     if (!arch_.post_norms) return {};
@@ -267,6 +303,7 @@ class LayerLoader {
 
   Result<void> load_dense_ffn() {
     OCTAVO_CHECK_OK(arch_.fused ? load_fused_gate_up() : load_gate_up());
+    OCTAVO_CHECK_OK(share_input(layer_.ffn_norm, {&layer_.gate, &layer_.up}));
     return linear(layer_.down, "ffn_down", c_.hidden_size, c_.intermediate_size);
   }
   Result<void> load_gate_up() {

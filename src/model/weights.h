@@ -18,6 +18,9 @@ namespace octavo {
 struct Linear {  // y = W x + b
   kernels::PackedMatrix weight;
   std::vector<float> bias;  // empty: none; else padded to whole panels
+  // Not empty: column i is multiplied with input order[i] (act-order of packed weights). Matrices
+  // that share their input have the same.
+  std::vector<int32_t> order;
 };
 
 // Matrices of all experts, one below the other: rows of expert e begin at e * (rows of each).
@@ -29,6 +32,7 @@ struct ExpertWeights {
 // What a family has not is empty. Parts of a fused matrix are matrices like others: they lie one
 // after the other in it.
 struct LayerWeights {
+  // Norms before a product are in the order of its columns.
   std::vector<float> attention_norm;  // encoders: after attention, with a bias
   Linear q, k, v, o;
   std::vector<float> q_norm, k_norm;          // of each head
