@@ -12,8 +12,11 @@ namespace octavo {
 namespace {
 
 constexpr std::array kFamilies = {
-    HfFamily{
-        .model_type = "llama", .architecture = "llama", .permuted_qk = true, .biases_by_config = true, .rope_theta = 10000},
+    HfFamily{.model_type = "llama",
+             .architecture = "llama",
+             .permuted_qk = true,
+             .biases_by_config = true,
+             .rope_theta = 10000},
     HfFamily{
         .model_type = "mistral", .architecture = "llama", .permuted_qk = true, .rope_theta = 10000},
     HfFamily{.model_type = "mixtral",

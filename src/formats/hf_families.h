@@ -20,10 +20,10 @@ struct HfFamily {
   std::string_view activation = "silu";
   // A norm after each part of a layer: one name means another thing than elsewhere.
   bool post_norms = false;
-  bool qkv_bias = false;         // q, k and v have one, though config.json does not say
+  bool qkv_bias = false;          // q, k and v have one, though config.json does not say
   bool biases_by_config = false;  // attention_bias and mlp_bias may be true
-  bool tied_by_default = false;  // tie_word_embeddings, when config.json does not say
-  bool encoder = false;          // read by formats/hf_bert.h
+  bool tied_by_default = false;   // tie_word_embeddings, when config.json does not say
+  bool encoder = false;           // read by formats/hf_bert.h
   double score_width = 0;  // query_pre_attn_scalar, when config.json does not say; 0: head_dim
   double rope_theta = 0;   // when config.json does not say; 0: it must
 };

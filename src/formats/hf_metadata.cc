@@ -257,15 +257,16 @@ Result<HfMetadata> read_hf_metadata(std::string_view text, const std::string& na
   if (!family) {
     std::vector<std::string_view> known;
     for (const HfFamily& f : hf_families()) known.push_back(f.model_type);
-    return fail(ErrorCode::unsupported,
-                fmt::format("{}: model_type {} is not supported{}; supported are {}", name,
-                            quote(whole.empty() ? config.model_type : whole),
-                            whole.empty() ? "" : " (a model of text and images)",
-                            fmt::join(known, ", ")));
+    return fail(
+        ErrorCode::unsupported,
+        fmt::format("{}: model_type {} is not supported{}; supported are {}", name,
+                    quote(whole.empty() ? config.model_type : whole),
+                    whole.empty() ? "" : " (a model of text and images)", fmt::join(known, ", ")));
   }
-  OCTAVO_TRY(HfMetadata out, family->encoder
-                                 ? read_bert_metadata(text_config.object, name, config, *family, model_name)
-                                 : Translator(text_config, name, config, *family).run(model_name));
+  OCTAVO_TRY(HfMetadata out,
+             family->encoder
+                 ? read_bert_metadata(text_config.object, name, config, *family, model_name)
+                 : Translator(text_config, name, config, *family).run(model_name));
   OCTAVO_TRY(const auto cut, JsonSection(text_config.object, name, "").find_bool("is_matryoshka"));
   if (cut) out.keys.boolean(fmt::format("{}.matryoshka", family->architecture), *cut);
   return out;

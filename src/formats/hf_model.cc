@@ -129,8 +129,8 @@ Result<void> HfModel::add_part(Part part) {
     return {};
   }
   const auto found = gguf_name_of(*hf_.family, *text_name);
-  const bool unused_bias = part.name.ends_with(".bias") && !hf_.family->encoder &&
-                           !(found && has_bias(found->name));
+  const bool unused_bias =
+      part.name.ends_with(".bias") && !hf_.family->encoder && !(found && has_bias(found->name));
   if (unused_bias) return check_unused_bias(part);
   if (!found)
     return tensor_error(part.name,
@@ -221,8 +221,7 @@ Result<void> HfModel::finish(size_t index, const WeightTypes& types) {
   const int expected_rank = tensor.name.ends_with(".bias") ? 1 : 2;
   if ((of_experts || is_query_or_key(tensor.name)) && first.rank() != expected_rank)
     return tensor_error(
-        first.name,
-        fmt::format("has {} dimensions; {} are expected", first.rank(), expected_rank),
+        first.name, fmt::format("has {} dimensions; {} are expected", first.rank(), expected_rank),
         ErrorCode::corrupt_file);
   if (of_experts) {
     tensor.shape[2] = static_cast<int64_t>(recipe.parts.size());
@@ -377,8 +376,8 @@ std::vector<ModelFilePart> HfModel::parts() const {
 
 std::string HfModel::note() const {
   if (num_of_images_ == 0) return {};
-  return fmt::format("{}: {} tensors of the part for images are not used: only text is read", file(),
-                     num_of_images_);
+  return fmt::format("{}: {} tensors of the part for images are not used: only text is read",
+                     file(), num_of_images_);
 }
 
 std::string HfModel::conversion() const { return conversion_; }

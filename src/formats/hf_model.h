@@ -78,7 +78,7 @@ class HfModel final : public ModelSource {
   Shards shards_;
   FileMap config_;
   std::vector<TensorView> tensors_;
-  std::vector<Recipe> recipes_;  // one per tensor
+  std::vector<Recipe> recipes_;            // one per tensor
   std::map<std::string, size_t> numbers_;  // of tensors_, while they are found
   NameIndex index_;
   int num_of_images_ = 0;  // tensors that are left out

@@ -243,6 +243,158 @@ TEST_F(HfModelFolder, OneSpellingOfANumber) {
   expect_error("tensor 'model.layers.00.self_attn.q_proj.weight' is not part");
 }
 
+void add_vector(json& header, std::string& data, const std::string& name,
+                const std::vector<float>& values) {
+  const size_t begin = data.size();
+  data.append(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float));
+  header[name] = {
+      {"dtype", "F32"}, {"shape", {values.size()}}, {"data_offsets", {begin, data.size()}}};
+}
+
+constexpr const char* kFirstBias = "model.layers.0.self_attn.q_proj.bias";
+
+TEST_F(HfModelFolder, BiasesOfZerosHaveNoEffect) {
+  change_header([](json& header, std::string& data) {
+    add_vector(header, data, kFirstBias, std::vector<float>(64, 0));
+    add_vector(header, data, "model.layers.0.mlp.down_proj.bias", std::vector<float>(64, 0));
+  });
+  EXPECT_EQ(open_error().message, "no error");
+  EXPECT_EQ((*HfModel::open(path()))->find_tensor("blk.0.attn_q.bias"), nullptr);
+}
+
+TEST_F(HfModelFolder, RefusesBiasesThatTheConfigurationDoesNotPromise) {
+  change_header([](json& header, std::string& data) {
+    add_vector(header, data, kFirstBias, std::vector<float>(64, 0.5f));
+  });
+  expect_error("tensor 'model.layers.0.self_attn.q_proj.bias' is a bias, which the model has not");
+}
+
+TEST_F(HfModelFolder, BiasesFollowTheirRowsIntoGgufsOrder) {
+  std::vector<float> bias(64);
+  for (size_t i = 0; i < bias.size(); ++i) bias[i] = static_cast<float>(i);
+  json c = config();
+  c["attention_bias"] = true;
+  set_config(c);
+  change_header([&](json& header, std::string& data) {
+    for (const char* layer : {"0", "1"})
+      for (const auto& [part, size] : {std::pair{"q", 64u}, {"k", 32u}, {"v", 32u}, {"o", 64u}})
+        add_vector(header, data,
+                   std::string("model.layers.") + layer + ".self_attn." + part + "_proj.bias",
+                   std::vector<float>(bias.begin(), bias.begin() + size));
+  });
+  const auto model = HfModel::open(path());
+  ASSERT_TRUE(model) << model.error().message;
+  // Heads of 16: the halves are interleaved.
+  const auto q = values_of(**model, *(*model)->find_tensor("blk.1.attn_q.bias"));
+  EXPECT_EQ(std::vector<float>(q.begin(), q.begin() + 4), (std::vector<float>{0, 8, 1, 9}));
+  EXPECT_EQ(q[16], 16.0f);
+  EXPECT_EQ(q[17], 24.0f);
+  EXPECT_EQ(values_of(**model, *(*model)->find_tensor("blk.0.attn_output.bias")), bias);
+}
+
+// Rounding NaN or infinity would hide them in a scale.
+TEST_F(HfModelFolder, ValuesThatAreNoNumbersAreNotRounded) {
+  const uint32_t patterns[] = {0x7fc00000, 0x7f800000, 0xff800000};
+  for (const uint32_t pattern : patterns) {
+    change_header([&](json& header, std::string& data) {
+      std::memcpy(data.data() + header[kFirstQ]["data_offsets"][0].get<size_t>() + 40, &pattern, 4);
+    });
+    for (const DType type : {DType::q8_0, DType::q4_0, DType::f16, DType::bf16}) {
+      const auto model = HfModel::open(path(), {type});
+      std::vector<std::byte> room;
+      const auto read = (*model)->read(*(*model)->find_tensor("blk.0.attn_q.weight"), room);
+      ASSERT_FALSE(read) << name(type);
+      EXPECT_EQ(read.error().code, ErrorCode::numeric_error);
+      EXPECT_NE(read.error().message.find(std::string("tensor '") + kFirstQ + "' holds NaN"),
+                std::string::npos)
+          << read.error().message;
+    }
+  }
+}
+
+TEST_F(HfModelFolder, ValuesTooLargeForTheTypeAreRefused) {
+  change_header([&](json& header, std::string& data) {
+    const float large = 1e7f;
+    std::memcpy(data.data() + header[kFirstQ]["data_offsets"][0].get<size_t>() + 40, &large, 4);
+  });
+  const auto read_as = [&](DType type) {
+    const auto model = HfModel::open(path(), {type});
+    std::vector<std::byte> room;
+    const auto read = (*model)->read(*(*model)->find_tensor("blk.0.attn_q.weight"), room);
+    return read ? "" : read.error().message;
+  };
+  EXPECT_NE(read_as(DType::f16).find("holds values too large for f16"), std::string::npos);
+  EXPECT_NE(read_as(DType::q4_0).find("holds values too large for q4_0"), std::string::npos);
+  EXPECT_EQ(read_as(DType::bf16), "");
+}
+
+// The text part of a model of images, by both spellings; the rest is left out, and that is said.
+TEST_F(HfModelFolder, MultimodalFoldersGiveTheirText) {
+  fs::remove_all(path());
+  fs::create_directory(path());
+  for (const auto& entry : fs::directory_iterator(tiny("gemma3")))
+    if (entry.path().extension() != ".gguf") fs::copy(entry.path(), path());
+  EXPECT_EQ((*HfModel::open(path()))->note(), "");
+  const json text = config();
+  set_config({{"model_type", "gemma3"},
+              {"text_config", text},
+              {"vision_config", {{"hidden_size", 32}}},
+              {"image_token_index", 9}});
+  const std::string original = read_file(path() + "/model.safetensors");
+  for (const auto& [prefix, image] : {std::pair{"language_model.model.", "vision_tower.x.weight"},
+                                      {"model.language_model.", "model.multi_modal_projector.x"}}) {
+    write("model.safetensors", original);
+    change_header([&](json& header, std::string& data) {
+      json renamed = json::object();
+      for (const auto& [name, value] : header.items())
+        renamed[name.starts_with("model.") ? prefix + name.substr(6) : name] = value;
+      header = renamed;
+      add_vector(header, data, image, {1, 2});
+    });
+    const auto model = HfModel::open(path());
+    ASSERT_TRUE(model) << model.error().message;
+    expect_same_tensors(**model, *GgufFile::open(tiny("gemma3") + "/gemma3-F32.gguf"));
+    EXPECT_NE((*model)->note().find("1 tensors of the part for images are not used"),
+              std::string::npos);
+  }
+  set_config({{"model_type", "llava"}, {"text_config", text}});
+  expect_error("model_type 'llava' is not supported (a model of text and images)");
+}
+
+// The embedding is the head then, whatever else is there; null is the same as nothing.
+TEST_F(HfModelFolder, WhatPublishedConfigurationsHave) {
+  json c = config();
+  c["head_dim"] = nullptr;
+  c["rope_scaling"] = nullptr;
+  c.erase("dtype");
+  c["torch_dtype"] = "bfloat16";
+  set_config(c);
+  change_header([](json& header, std::string&) {
+    header["lm_head.weight"] = header["model.layers.0.self_attn.o_proj.weight"];
+    header.erase("model.layers.0.self_attn.o_proj.weight");
+  });
+  const auto model = HfModel::open(path());
+  ASSERT_TRUE(model) << model.error().message;
+  EXPECT_EQ((*model)->find_tensor("output.weight"), nullptr);
+  c["num_key_value_heads"] = nullptr;
+  set_config(c);
+  EXPECT_EQ(*(*HfModel::open(path()))->get_u32("llama.attention.head_count_kv"), 4u);
+}
+
+TEST(HfModelOfPackedWeights, KeepsFourBits) {
+  const auto model = HfModel::open(test_data("packed/llama-gptq"));
+  ASSERT_TRUE(model) << model.error().message;
+  const TensorView& q = *(*model)->find_tensor("blk.0.attn_q.weight");
+  EXPECT_EQ(q.type, DType::q4_z);
+  EXPECT_EQ((*model)->input_order(q).size(), 64u);
+  EXPECT_EQ((*model)->find_tensor("token_embd.weight")->type, DType::f16);
+  EXPECT_TRUE((*model)->input_order(*(*model)->find_tensor("token_embd.weight")).empty());
+  EXPECT_TRUE(HfModel::open(test_data("packed/llama-gptq"), {DType::bf16}));
+  const auto again = HfModel::open(test_data("packed/llama-gptq"), {DType::q8_0});
+  ASSERT_FALSE(again);
+  EXPECT_NE(again.error().message.find("quantised by gptq already"), std::string::npos);
+}
+
 TEST_F(HfModelFolder, MessagesHaveTheNamesOfTheFiles) {
   const auto model = HfModel::open(path());
   EXPECT_EQ((*model)->spelling("blk.1.attn_q.weight"), "model.layers.1.self_attn.q_proj.weight");

@@ -80,9 +80,9 @@ class HfPackedMatrix {
   HfQuantization how_;
   int64_t rows_ = 0, cols_ = 0, num_groups_ = 0;
   bool symmetric_ = true;
-  std::vector<int32_t> order_;           // empty: as they come
-  std::vector<int32_t> places_;          // its inverse
-  std::vector<int32_t> block_groups_;    // of each block of 32 columns
+  std::vector<int32_t> order_;         // empty: as they come
+  std::vector<int32_t> places_;        // its inverse
+  std::vector<int32_t> block_groups_;  // of each block of 32 columns
 };
 
 }  // namespace octavo

@@ -188,7 +188,7 @@ TEST(HfPackedMatrix, WeightsAreExactInEveryFormat) {
             if (method == PackingMethod::awq && act_order) continue;
             const Variant v{method, 256, 72, group, symmetric, act_order, plus_one};
             SCOPED_TRACE(::testing::Message() << name(method) << " " << group << " " << symmetric
-                                            << " " << act_order << " " << plus_one);
+                                              << " " << act_order << " " << plus_one);
             Packed packed(v);
             const PackedFolder folder(packed.file());
             const auto matrix = folder.matrix(v.how());
@@ -263,6 +263,47 @@ TEST(HfPackedMatrix, NamesTensorsThatAreNotRight) {
   EXPECT_NE(error_of(compressed, large).find("the largest that f16 has"), std::string::npos);
 }
 
+// Whatever bytes change: an error or a matrix, nothing else.
+TEST(HfPackedMatrix, SurvivesDamage) {
+  std::mt19937 rng(5);
+  for (const auto method : {PackingMethod::gptq, PackingMethod::awq, PackingMethod::compressed}) {
+    const Variant v{method, 64, 16, 32};
+    const std::string original = Packed(v).file();
+    const size_t header = 8 + original.find("}}", 8);
+    int opened = 0;
+    for (int i = 0; i < 1000; ++i) {
+      std::string damaged = original;
+      const size_t size = rng() % 2 ? header : original.size();
+      for (unsigned n = 0; n < 1 + rng() % 3; ++n) {
+        char& byte = damaged[8 + rng() % (size - 8)];
+        byte = byte >= '0' && byte <= '9' ? static_cast<char>('0' + rng() % 10)
+                                          : static_cast<char>(byte ^ 1 << rng() % 8);
+      }
+      const auto file =
+          SafetensorsFile::parse(std::as_bytes(std::span(damaged)), "f", Integers::read);
+      if (!file) continue;
+      PackedParts parts;
+      const auto integers = [&](std::string_view end) -> std::optional<ShardIntegers> {
+        for (const IntegerTensor& t : file->integers())
+          if (t.name.ends_with(end)) return ShardIntegers{&t, &*file};
+        return std::nullopt;
+      };
+      const bool compressed = method == PackingMethod::compressed;
+      parts.codes = integers(compressed ? "packed" : "qweight");
+      parts.zeros = integers(compressed ? "zero_point" : "qzeros");
+      parts.groups = integers("g_idx");
+      parts.shape = integers("shape");
+      if (!file->tensors().empty()) parts.scales = ShardTensor{&file->tensors()[0], &*file};
+      const auto matrix = HfPackedMatrix::create("m", parts, v.how());
+      if (!matrix || matrix->rows() * matrix->cols() > 1 << 20) continue;
+      std::vector<std::byte> blocks(row_bytes(DType::q4_z, static_cast<size_t>(matrix->cols())) *
+                                    static_cast<size_t>(matrix->rows()));
+      if (matrix->write(DType::q4_z, 0, blocks.data())) ++opened;
+    }
+    EXPECT_GT(opened, 0);
+  }
+}
+
 TEST(HfPackedMatrix, OddWidthsAreRefused) {
   const Variant v{PackingMethod::gptq, 40, 16, 0};
   Packed packed(v);
@@ -276,13 +317,13 @@ TEST(HfQuantization, ReadsWhatConfigurationsSay) {
   ASSERT_TRUE(gptq) << gptq.error().message;
   EXPECT_EQ(gptq->group_size, 128);
   EXPECT_TRUE(gptq->zero_plus_one);
-  const auto v2 = read(
-      R"({"quant_method":"gptq","bits":4,"group_size":-1,"checkpoint_format":"gptq_v2"})");
+  const auto v2 =
+      read(R"({"quant_method":"gptq","bits":4,"group_size":-1,"checkpoint_format":"gptq_v2"})");
   EXPECT_EQ(v2->group_size, 0);
   EXPECT_FALSE(v2->zero_plus_one);
-  EXPECT_EQ(read(R"({"quant_method":"awq","w_bit":4,"q_group_size":64,"version":"GEMM"})")
-                ->group_size,
-            64);
+  EXPECT_EQ(
+      read(R"({"quant_method":"awq","w_bit":4,"q_group_size":64,"version":"GEMM"})")->group_size,
+      64);
   const auto compressed = read(R"({"quant_method":"compressed-tensors","format":"pack-quantized",
       "ignore":["lm_head"],"config_groups":{"group_0":{"targets":["Linear"],"weights":{"num_bits":4,
       "type":"int","strategy":"group","group_size":128,"symmetric":true}}}})");

@@ -34,13 +34,16 @@ constexpr std::string_view kAwqFields[] = {
     "modules_to_not_convert", "do_fuse", "fuse_max_seq_len", "modules_to_fuse", "exllama_config",
     "backend", "pack_dtype", "meta", "checkpoint_format", "desc_act", "sym", "lm_head"};
 constexpr std::string_view kCompressedFields[] = {
-    "quant_method", "config_groups", "format", "kv_cache_scheme", "sparsity_config",
-    "transform_config", "ignore", "quantization_status", "global_compression_ratio", "version"};
+    "quant_method",    "config_groups",       "format",
+    "kv_cache_scheme", "sparsity_config",     "transform_config",
+    "ignore",          "quantization_status", "global_compression_ratio",
+    "version"};
 constexpr std::string_view kGroupFields[] = {"targets", "weights", "input_activations",
                                              "output_activations", "format"};
 constexpr std::string_view kWeightFields[] = {
-    "num_bits", "type", "strategy", "group_size", "dynamic", "symmetric", "actorder",
-    "block_structure", "observer", "observer_kwargs", "scale_dtype", "zp_dtype"};
+    "num_bits",    "type",     "strategy",        "group_size", "dynamic",
+    "symmetric",   "actorder", "block_structure", "observer",   "observer_kwargs",
+    "scale_dtype", "zp_dtype"};
 
 class Reader {
  public:

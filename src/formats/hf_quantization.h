@@ -15,7 +15,7 @@ enum class PackingMethod : uint8_t { gptq, awq, compressed };  // the last: comp
 // Of 4 bits all of them.
 struct HfQuantization {
   PackingMethod method = PackingMethod::gptq;
-  int64_t group_size = 0;     // inputs that share a scale, a multiple of 32; 0: all of a row
+  int64_t group_size = 0;      // inputs that share a scale, a multiple of 32; 0: all of a row
   bool zero_plus_one = false;  // zero points are stored less one (GPTQ, but not its version 2)
 };
 

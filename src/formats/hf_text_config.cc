@@ -13,13 +13,17 @@ using nlohmann::json;
 
 // Nested objects are written without what their class assumes.
 const json& gemma3_defaults() {
-  static const json defaults = {
-      {"vocab_size", 262208},   {"hidden_size", 2304},
-      {"intermediate_size", 9216}, {"num_hidden_layers", 26},
-      {"num_attention_heads", 8}, {"num_key_value_heads", 4},
-      {"head_dim", 256},        {"max_position_embeddings", 131072},
-      {"rms_norm_eps", 1e-6},   {"sliding_window", 4096},
-      {"query_pre_attn_scalar", 256}};
+  static const json defaults = {{"vocab_size", 262208},
+                                {"hidden_size", 2304},
+                                {"intermediate_size", 9216},
+                                {"num_hidden_layers", 26},
+                                {"num_attention_heads", 8},
+                                {"num_key_value_heads", 4},
+                                {"head_dim", 256},
+                                {"max_position_embeddings", 131072},
+                                {"rms_norm_eps", 1e-6},
+                                {"sliding_window", 4096},
+                                {"query_pre_attn_scalar", 256}};
   return defaults;
 }
 

@@ -24,7 +24,7 @@ constexpr size_t kMaxRank = 4;
 // A tensor of the header, before it is known to lie inside the file.
 struct Place {
   TensorView view;
-  size_t integer_width = 0;  // not 0: integers, of so many bytes; the view's type has no meaning
+  size_t integer_width = 0;     // not 0: integers, of so many bytes; the view's type has no meaning
   uint64_t begin = 0, end = 0;  // from the start of the data
 };
 
@@ -180,8 +180,8 @@ Result<SafetensorsFile> SafetensorsFile::parse(std::span<const std::byte> bytes,
                             "safetensors file?",
                             name, length, kMaxHeaderBytes));
   OCTAVO_TRY(const auto header, reader.take(length, {"header"}));
-  OCTAVO_TRY(auto places, HeaderReader(name, integers).read(
-                              {reinterpret_cast<const char*>(header.data()), header.size()}));
+  OCTAVO_TRY(auto places, HeaderReader(name, integers)
+                              .read({reinterpret_cast<const char*>(header.data()), header.size()}));
   std::sort(places.begin(), places.end(), [](const Place& a, const Place& b) {
     return std::pair(a.begin, a.end) < std::pair(b.begin, b.end);
   });

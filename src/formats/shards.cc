@@ -136,10 +136,12 @@ Result<void> Shards::compare(const ShardIndex& index, const std::string& name) c
   std::vector<std::string_view> listed;
   for (const ShardIndex::Entry& entry : index.entries) listed.push_back(entry.tensor);
   const NameIndex known(listed);
-  const auto unlisted = [&](const std::string& tensor, const SafetensorsFile& file) -> Result<void> {
+  const auto unlisted = [&](const std::string& tensor,
+                            const SafetensorsFile& file) -> Result<void> {
     if (known.find(tensor)) return {};
-    return fail(ErrorCode::corrupt_file, fmt::format("{}: tensor {} is there, but {} does not list it",
-                                                     file.file(), quote(tensor), name));
+    return fail(ErrorCode::corrupt_file,
+                fmt::format("{}: tensor {} is there, but {} does not list it", file.file(),
+                            quote(tensor), name));
   };
   for (const auto& [view, file] : tensors_) OCTAVO_CHECK_OK(unlisted(view->name, *file));
   for (const auto& [view, file] : integers_) OCTAVO_CHECK_OK(unlisted(view->name, *file));

@@ -25,8 +25,8 @@ bool all_finite(const float* values, int64_t n) {
 WeightFault quantize_checked(DType type, const float* values, std::byte* out, int64_t n) {
   if (!all_finite(values, n)) return WeightFault::not_finite;
   quantize_row(type, values, out, n);
-  const bool fits = std::all_of(values, values + n,
-                                [](float value) { return std::fabs(value) <= kAlwaysFits; });
+  const bool fits =
+      std::all_of(values, values + n, [](float value) { return std::fabs(value) <= kAlwaysFits; });
   if (fits) return WeightFault::none;
   std::vector<float> stored(static_cast<size_t>(n));
   dequantize_row(type, out, stored.data(), n);

@@ -8,8 +8,11 @@ namespace {
 
 constexpr std::array kArchitectures = {
     // Llama 1 to 3, SmolLM, Mistral, Mixtral
-    Architecture{
-        .name = "llama", .rope_interleaved = true, .optional_biases = true, .experts = HasExperts::some, .windows = true},
+    Architecture{.name = "llama",
+                 .rope_interleaved = true,
+                 .optional_biases = true,
+                 .experts = HasExperts::some,
+                 .windows = true},
     Architecture{.name = "qwen2", .qkv_bias = true},
     Architecture{.name = "qwen3", .qk_norm = QkNorm::each_head},
     Architecture{.name = "qwen3moe", .qk_norm = QkNorm::each_head, .experts = HasExperts::all},

@@ -17,9 +17,9 @@ struct Architecture {
 
   // Rotary pairs are (2i, 2i+1), as llama GGUF files permute them; else (i, i + half).
   bool rope_interleaved = false;
-  bool qkv_bias = false;  // q, k and v have a bias
+  bool qkv_bias = false;         // q, k and v have a bias
   bool optional_biases = false;  // any product has one if the file does
-  bool fused = false;     // one matrix for q, k and v, one for gate and up
+  bool fused = false;            // one matrix for q, k and v, one for gate and up
   QkNorm qk_norm = QkNorm::none;
   bool pre_norms = true;          // what a block reads of the residual is normed before
   bool post_norms = false;        // what it adds to the residual is normed before

@@ -58,6 +58,15 @@ void divide(const std::vector<float>& divisors, std::vector<float>& frequencies)
   for (size_t i = 0; i < divisors.size(); ++i) frequencies[i] /= divisors[i];
 }
 
+// Dynamic scaling: the one that transformers computes for a sequence of that length.
+float base_for(const RopeConfig& c, int context_length) {
+  if (c.scaling != RopeScaling::dynamic || context_length <= c.original_context || c.dims <= 2)
+    return c.base;
+  const double factor = c.factor;
+  const double growth = factor * context_length / c.original_context - (factor - 1);
+  return static_cast<float>(double{c.base} * std::pow(growth, c.dims / (c.dims - 2.0)));
+}
+
 void scale(const RopeConfig& c, int context_length, std::vector<float>& frequencies) {
   switch (c.scaling) {
     case RopeScaling::none:
@@ -94,31 +103,19 @@ float longrope_attention_factor(int context_length, int original_context) {
       std::sqrt(1 + std::log(factor) / std::log(double{1} * original_context)));
 }
 
-RopeTable::RopeTable(const RopeConfig& config, int context_length) : config_(config) {
-  for (int i = 0; i < config.dims / 2; ++i)
-    frequencies_.push_back(frequency(config.base, i, config.dims));
+RopeTable::RopeTable(const RopeConfig& config, int context_length)
+    : attention_factor_(config.attention_factor) {
+  const float base = base_for(config, context_length);
+  for (int i = 0; i < config.dims / 2; ++i) frequencies_.push_back(frequency(base, i, config.dims));
   scale(config, context_length, frequencies_);
 }
 
-// The base that transformers computes when the position is the last of a sequence.
-float RopeTable::base_at(int position) const {
-  const int original = config_.original_context;
-  if (config_.scaling != RopeScaling::dynamic || position < original || config_.dims <= 2)
-    return config_.base;
-  const double factor = config_.factor;
-  const double growth = factor * (position + 1) / original - (factor - 1);
-  return static_cast<float>(double{config_.base} *
-                            std::pow(growth, config_.dims / (config_.dims - 2.0)));
-}
-
 void RopeTable::angles(int position, float* cosines, float* sines) const {
-  const float base = base_at(position), attention = config_.attention_factor;
   for (int i = 0; i < pairs(); ++i) {
-    const float f = base == config_.base ? frequencies_[static_cast<size_t>(i)]
-                                         : frequency(base, i, config_.dims);
+    const float f = frequencies_[static_cast<size_t>(i)];
     const double angle = double{static_cast<float>(position) * f};
-    cosines[i] = static_cast<float>(std::cos(angle)) * attention;
-    sines[i] = static_cast<float>(std::sin(angle)) * attention;
+    cosines[i] = static_cast<float>(std::cos(angle)) * attention_factor_;
+    sines[i] = static_cast<float>(std::sin(angle)) * attention_factor_;
   }
 }
 

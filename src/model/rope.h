@@ -13,7 +13,7 @@ namespace octavo {
 enum class RopeScaling : uint8_t {
   none,
   linear,    // frequencies are divided by the factor
-  dynamic,   // "NTK": beyond the original context the base grows with the position
+  dynamic,   // "NTK": for more than the original context the base is larger
   yarn,      // long waves are divided by the factor, short ones kept, a ramp between
   llama3,    // the same with other bands
   longrope,  // each frequency has its own divisor; two sets, for short and for long contexts
@@ -44,9 +44,9 @@ float yarn_attention_factor(float factor);
 float longrope_attention_factor(int context_length, int original_context);
 
 // The angles of positions. They depend on nothing but the position: a token's result must not
-// depend on how long the sequence is in the end. So a model that may run more positions than its
-// original context uses longrope's long divisors for all of them, and dynamic scaling gives every
-// position what it would get as the last of a sequence.
+// depend on how long the sequence is in the end, and keys stay in a cache as they were rotated. So
+// a model that may run more positions than its original context uses longrope's long divisors, and
+// the base that dynamic scaling has at the last of them, for all.
 class RopeTable {
  public:
   RopeTable() = default;
@@ -54,17 +54,15 @@ class RopeTable {
   RopeTable(const RopeConfig& config, int context_length);
 
   int pairs() const { return static_cast<int>(frequencies_.size()); }
-  // Radians per position; below the original context if scaling is dynamic.
+  // Radians per position.
   const std::vector<float>& frequencies() const { return frequencies_; }
 
   // Into pairs() floats each, times the attention factor.
   void angles(int position, float* cosines, float* sines) const;
 
  private:
-  float base_at(int position) const;
-
-  RopeConfig config_;
   std::vector<float> frequencies_;
+  float attention_factor_ = 1;
 };
 
 }  // namespace octavo

@@ -58,16 +58,17 @@ TEST(Rope, Linear) {
                               0.00025, 7.90569415e-05});
 }
 
-TEST(Rope, DynamicGrowsBeyondTheOriginalContext) {
+TEST(Rope, DynamicGrowsWithTheLengthBeyondTheOriginalContext) {
   RopeConfig config = kPlain;
   config.scaling = RopeScaling::dynamic;
   config.factor = 2;
   config.original_context = 2048;
-  EXPECT_EQ(angles(config, 2047).cosines, angles(kPlain, 2047).cosines);
-  // The base is 35110.98 here: as of a sequence of 4097.
+  EXPECT_EQ(angles(config, 2047, 2048).cosines, angles(kPlain, 2047).cosines);
+  EXPECT_NE(angles(config, 2047, 4097).cosines, angles(kPlain, 2047).cosines);
+  // The base is 35110.98 then.
   const double cosines[] = {0.803990613,  0.324000415, -0.714691642,  0.692704698,
                             -0.991335177, 0.930527452, -0.0261006919, 0.908290979};
-  const Angles at = angles(config, 4096);
+  const Angles at = angles(config, 4096, 4097);
   for (size_t i = 0; i < 8; ++i) EXPECT_NEAR(at.cosines[i], cosines[i], 1e-3) << i;
 }
 

@@ -60,8 +60,9 @@ struct StepOp {
   const float* in = nullptr;      // products: nullptr: the normed rows
   const float* weight = nullptr;  // of the norm
   const float* bias = nullptr;    // of a layer_norm
-  const int32_t* order = nullptr; // norm, reorder: value i of a row is order[i] of `in`; nullptr: i
-  bool gelu = false;              // the activation; else silu
+  // norm, reorder: value i of a row is order[i] of `in`; nullptr: i
+  const int32_t* order = nullptr;
+  bool gelu = false;  // the activation; else silu
   int num_linears = 0;
   std::array<const Linear*, 3> linears{};
   std::array<float*, 3> out{};

@@ -198,8 +198,8 @@ void StepRunner::multiply_panels(const kernels::PanelMatrix& w, const Input& in,
   product(w, 0, w.panels(), in.floats, in.cols, in.rows, y, y_stride);
 }
 
-void StepRunner::add_bias(const Linear& linear, int64_t first, int64_t width, int64_t rows, float* y,
-                          int64_t y_stride) {
+void StepRunner::add_bias(const Linear& linear, int64_t first, int64_t width, int64_t rows,
+                          float* y, int64_t y_stride) {
   if (linear.bias.empty()) return;
   for (int64_t row = 0; row < rows; ++row)
     ops_.add(y + row * y_stride, linear.bias.data() + first, width);

@@ -32,8 +32,9 @@ struct TransformerOptions {
   KvType kv_cache_dtype = KvType::f16;
   int block_size = 32;
   int num_blocks = 0;
-  // Positions that will be asked for; 0: the model's context length. Longrope has other frequencies
-  // for more than the model was first trained on, and all positions get those.
+  // Positions that will be asked for; 0: the model's context length. Longrope and
+  // dynamic scaling have other frequencies for more than the model was first trained on, and all
+  // positions get those.
   int max_model_len = 0;
   int max_num_batched_tokens = 512;
   int max_lora_rank = 0;  // of adapters that sequences may have; 0: none

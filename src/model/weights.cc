@@ -98,8 +98,7 @@ class WeightLoader {
                                     int64_t cols) {
     const int64_t total = std::accumulate(rows.begin(), rows.end(), int64_t{0});
     std::vector<int32_t> order;
-    OCTAVO_TRY(const kernels::PackedMatrix whole,
-               matrix(name + ".weight", total, cols, 1, &order));
+    OCTAVO_TRY(const kernels::PackedMatrix whole, matrix(name + ".weight", total, cols, 1, &order));
     const kernels::PanelMatrix w = whole.view();
     const auto* panels = reinterpret_cast<const std::byte*>(w.data);
     std::vector<Linear> parts;

@@ -94,8 +94,8 @@ struct BlockQ6_K {
   uint16_t d;
 };
 
-// x = d * (q - z). Not a type of GGUF: what GPTQ and AWQ store, exactly. Q4_1 would round the product
-// d * z to f16.
+// x = d * (q - z). Not a type of GGUF: what GPTQ and AWQ store, exactly. Q4_1 would round the
+// product d * z to f16.
 struct __attribute__((packed)) BlockQ4_Z {
   uint16_t d;
   uint8_t z;

@@ -29,6 +29,7 @@ struct TestModelOptions {
   int chunk = 512;             // tokens per forward
   int contexts = 1;            // blocks for so many sequences
   int context_length = 0;      // 0: the model's own
+  int max_model_len = 0;       // 0: the same
   std::vector<int> windows{};  // put on the layers in place of the model's own
   bool reuse_steps = true;
   bool shared_prefix_attention = true;
@@ -58,6 +59,7 @@ class TestModel {
          .kv_cache_dtype = options.kv_cache_dtype,
          .block_size = options.block_size,
          .num_blocks = options.contexts * static_cast<int>(blocks_for(context, options.block_size)),
+         .max_model_len = options.max_model_len,
          .max_num_batched_tokens = largest,
          .max_lora_rank = options.max_lora_rank,
          .shared_prefix_attention = options.shared_prefix_attention,
