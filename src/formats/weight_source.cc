@@ -3,12 +3,14 @@
 #include <fmt/format.h>
 
 #include <charconv>
+#include <cstring>
 #include <filesystem>
 #include <map>
 #include <optional>
 
 #include "formats/gguf_tokenizer_pairs.h"
 #include "formats/quote.h"
+#include "tensor/dequant.h"
 
 namespace octavo {
 namespace {
@@ -77,6 +79,29 @@ Result<void> check_complete(const HfModel& folder) {
   return {};
 }
 
+// With the columns in the order of the inputs, as a GGUF file has them.
+Result<TensorView> read_in_order(const HfModel& folder, const TensorView& tensor,
+                                 std::vector<std::byte>& room) {
+  const std::span<const int32_t> order = folder.input_order(tensor);
+  if (order.empty()) return folder.read(tensor, room);
+  std::vector<std::byte> packed;
+  OCTAVO_TRY(const TensorView stored, folder.read(tensor, packed));
+  const auto cols = static_cast<size_t>(tensor.cols());
+  const size_t from = row_bytes(stored.type, cols), to = cols * sizeof(float);
+  room.resize(to * static_cast<size_t>(tensor.rows()));
+  std::vector<float> values(cols), ordered(cols);
+  for (int64_t row = 0; row < tensor.rows(); ++row) {
+    const auto at = static_cast<size_t>(row);
+    dequantize_row(stored.type, stored.data.data() + at * from, values.data(), tensor.cols());
+    for (size_t i = 0; i < cols; ++i) ordered[static_cast<size_t>(order[i])] = values[i];
+    std::memcpy(room.data() + at * to, ordered.data(), to);
+  }
+  TensorView made = tensor;
+  made.type = DType::f32;
+  made.data = room;
+  return made;
+}
+
 // What other programs do not read of it.
 Result<void> note_rope(const HfModel& folder, std::vector<std::string>& notes) {
   OCTAVO_TRY(const std::string_view family, folder.get_string("general.architecture"));
@@ -101,12 +126,13 @@ Result<WeightSource> weight_source(const GgufFile& file) {
 
 Result<WeightSource> weight_source(const HfModel& folder) {
   OCTAVO_CHECK_OK(check_complete(folder));
-  WeightSource source{
-      .name = folder.file(),
-      .tensors = folder.tensors(),
-      .read = [&folder](const TensorView& tensor,
-                        std::vector<std::byte>& room) { return folder.read(tensor, room); },
-      .drop = [&folder](const TensorView& tensor) { folder.drop(tensor); }};
+  WeightSource source{.name = folder.file(),
+                      .tensors = folder.tensors(),
+                      .read =
+                          [&folder](const TensorView& tensor, std::vector<std::byte>& room) {
+                            return read_in_order(folder, tensor, room);
+                          },
+                      .drop = [&folder](const TensorView& tensor) { folder.drop(tensor); }};
   for (const GgufEntry& entry : folder.metadata()) source.metadata.copy(entry);
   OCTAVO_TRY(source.num_experts, num_experts(folder));
   OCTAVO_TRY(const TokenizerSpec tokenizer, folder.tokenizer());

@@ -81,6 +81,8 @@ TEST(WeightSource, AFolderBecomesAnotherProgramsFile) {
 struct Made {
   std::string name;
   std::vector<int> shape;  // rows first
+  std::string dtype = "F32";
+  std::string bytes = {};  // empty: zeros of F32
 };
 
 const std::vector<Made> kTensors = {
@@ -92,9 +94,9 @@ const std::vector<Made> kTensors = {
     {"model.layers.0.self_attn.v_proj.weight", {32, 32}},
     {"model.layers.0.self_attn.o_proj.weight", {32, 32}},
     {"model.layers.0.post_attention_layernorm.weight", {32}},
-    {"model.layers.0.mlp.gate_proj.weight", {32, 32}},
-    {"model.layers.0.mlp.up_proj.weight", {32, 32}},
-    {"model.layers.0.mlp.down_proj.weight", {32, 32}},
+    {"model.layers.0.mlp.gate_proj.weight", {64, 32}},
+    {"model.layers.0.mlp.up_proj.weight", {64, 32}},
+    {"model.layers.0.mlp.down_proj.weight", {32, 64}},
 };
 
 std::vector<Made> of_layers(int count) {
@@ -109,20 +111,21 @@ std::vector<Made> of_layers(int count) {
 
 std::string tensors_of(const std::vector<Made>& made) {
   json header = json::object();
-  size_t at = 0;
+  std::string data;
   for (const Made& tensor : made) {
-    size_t bytes = sizeof(float);
-    for (const int n : tensor.shape) bytes *= static_cast<size_t>(n);
+    size_t zeros = sizeof(float);
+    for (const int n : tensor.shape) zeros *= static_cast<size_t>(n);
+    const size_t at = data.size();
+    data += tensor.bytes.empty() ? std::string(zeros, '\0') : tensor.bytes;
     header[tensor.name] = {
-        {"dtype", "F32"}, {"shape", tensor.shape}, {"data_offsets", {at, at + bytes}}};
-    at += bytes;
+        {"dtype", tensor.dtype}, {"shape", tensor.shape}, {"data_offsets", {at, data.size()}}};
   }
-  return safetensors(header.dump(), std::string(at, '\0'));
+  return safetensors(header.dump(), data);
 }
 
 json config_of(int layers) {
   return {{"model_type", "llama"},         {"num_hidden_layers", layers}, {"hidden_size", 32},
-          {"num_attention_heads", 2},      {"intermediate_size", 32},     {"rms_norm_eps", 1e-5},
+          {"num_attention_heads", 2},      {"intermediate_size", 64},     {"rms_norm_eps", 1e-5},
           {"max_position_embeddings", 64}, {"tie_word_embeddings", true}};
 }
 
@@ -238,6 +241,52 @@ TEST_F(SmallFolder, RopeThatOthersDoNotReadIsNoted) {
   ASSERT_TRUE(source) << source.error().message;
   ASSERT_EQ(source->weights.notes.size(), 1u);
   EXPECT_NE(source->weights.notes[0].find("'dynamic'"), std::string::npos);
+}
+
+template <class T>
+std::string bytes_of(const std::vector<T>& values) {
+  return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)};
+}
+
+int code_of(int input, int output) { return (input * 7 + output) % 16; }
+
+// GPTQ's tensors of a matrix of 64 inputs and 32 outputs; inputs are in two groups by turns, whose
+// scales are 0.5 and 2, and zero is 8.
+std::vector<Made> packed_down() {
+  const std::string module = "model.layers.0.mlp.down_proj.";
+  std::vector<int32_t> codes(8 * 32), groups(64);
+  for (int input = 0; input < 64; ++input) {
+    groups[static_cast<size_t>(input)] = input % 2;
+    for (int output = 0; output < 32; ++output)
+      codes[static_cast<size_t>(input / 8 * 32 + output)] |=
+          static_cast<int32_t>(static_cast<uint32_t>(code_of(input, output)) << input % 8 * 4);
+  }
+  std::vector<uint16_t> scales(32, 0x3800);
+  scales.resize(64, 0x4000);
+  return {{module + "qweight", {8, 32}, "I32", bytes_of(codes)},
+          {module + "qzeros", {2, 4}, "I32", bytes_of(std::vector<int32_t>(8, 0x77777777))},
+          {module + "scales", {2, 32}, "F16", bytes_of(scales)},
+          {module + "g_idx", {64}, "I32", bytes_of(groups)}};
+}
+
+TEST_F(SmallFolder, ColumnsOfPackedWeightsAreInTheOrderOfTheInputs) {
+  std::vector<Made> made = of_layers(1);
+  made.pop_back();
+  for (Made& part : packed_down()) made.push_back(std::move(part));
+  json config = config_of(1);
+  config["quantization_config"] = {
+      {"quant_method", "gptq"}, {"bits", 4}, {"group_size", 32}, {"desc_act", true}, {"sym", true}};
+  write(made, config, tokenizer_of());
+  const auto report = quantize(path(), out_.file("out.gguf"), DType::f32);
+  ASSERT_TRUE(report) << report.error().message;
+  const GgufFile out = GgufFile::open(out_.file("out.gguf")).value();
+  const TensorView& down = *out.find_tensor("blk.0.ffn_down.weight");
+  ASSERT_EQ(down.type, DType::f32);
+  const auto* values = reinterpret_cast<const float*>(down.data.data());
+  for (int output = 0; output < 32; ++output)
+    for (int input = 0; input < 64; ++input)
+      ASSERT_EQ(values[output * 64 + input],
+                (input % 2 == 0 ? 0.5f : 2.0f) * static_cast<float>(code_of(input, output) - 8));
 }
 
 // BPE with byte fallback has scores in GGUF, and its kind of spaces.
