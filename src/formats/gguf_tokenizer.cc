@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "formats/gguf_bert_tokenizer.h"
+
 namespace octavo {
 namespace {
 
@@ -110,6 +112,7 @@ Result<TokenizerSpec> read_tokenizer_spec(const GgufMetadata& file) {
   OCTAVO_TRY(spec.add_eos, file.find_bool("tokenizer.ggml.add_eos_token"));
   OCTAVO_TRY(spec.add_space_prefix, file.find_bool("tokenizer.ggml.add_space_prefix"));
   OCTAVO_TRY(spec.chat_template, optional_text(file, "tokenizer.chat_template"));
+  if (spec.model == "bert") OCTAVO_CHECK_OK(read_bert_pipeline(file, spec));
   return spec;
 }
 

@@ -5,6 +5,7 @@
 #include "formats/gguf.h"
 #include "support/gguf_writer.h"
 #include "support/paths.h"
+#include "text/tokenizer.h"
 
 namespace octavo {
 namespace {
@@ -38,6 +39,39 @@ TEST(GgufTokenizer, AbsentKeysStayUnset) {
   EXPECT_FALSE(spec->add_bos || spec->add_eos || spec->add_space_prefix);
   EXPECT_TRUE(spec->extra_eog.empty());
   EXPECT_EQ(spec->chat_template, "");
+}
+
+GgufWriter bert() {
+  return GgufWriter()
+      .string("tokenizer.ggml.model", "bert")
+      .strings("tokenizer.ggml.tokens",
+               {"[UNK]", "[CLS]", "[SEP]", "\xE2\x96\x81play", "ing", "\xE2\x96\x81.", "s"})
+      .array<int32_t>("tokenizer.ggml.token_type", GgufType::i32, {2, 3, 3, 1, 1, 1, 1})
+      .u32("tokenizer.ggml.bos_token_id", 1)
+      .u32("tokenizer.ggml.eos_token_id", 2);
+}
+
+TEST(GgufTokenizer, WordPieceIsSpelledInItsOwnWay) {
+  const auto encode = [](const GgufWriter& writer, std::string_view text) {
+    auto spec = read(writer);
+    EXPECT_TRUE(spec) << spec.error().message;
+    const auto tokenizer = Tokenizer::create(std::move(*spec));
+    EXPECT_TRUE(tokenizer) << tokenizer.error().message;
+    std::vector<int> ids;
+    for (const TokenId id : *tokenizer->encode(text, {.add_special = true})) ids.push_back(raw(id));
+    return ids;
+  };
+  const auto with_unknown = [] { return bert().u32("tokenizer.ggml.unknown_token_id", 0); };
+  EXPECT_EQ(encode(with_unknown(), "Playing plays."), (std::vector{1, 3, 4, 3, 6, 5, 2}));
+  EXPECT_EQ(encode(with_unknown(), "ing xyz"), (std::vector{1, 0, 0, 2}));
+  EXPECT_EQ(
+      encode(with_unknown().boolean("tokenizer.ggml.normalizer.lowercase", false), "Play play"),
+      (std::vector{1, 0, 3, 2}));
+  // No control token comes out of text.
+  EXPECT_EQ(encode(with_unknown(), "[CLS]"), (std::vector{1, 0, 0, 0, 2}));
+  const auto without = read(bert());
+  ASSERT_FALSE(without);
+  EXPECT_NE(without.error().message.find("unknown_token_id"), std::string::npos);
 }
 
 TEST(GgufTokenizer, ReadsEveryKey) {
