@@ -9,6 +9,7 @@
 #include "formats/quote.h"
 #include "formats/shallow_json.h"
 #include "llm/sampling_params_json.h"
+#include "text/chat_tools.h"
 #include "text/utf8.h"
 
 namespace octavo::cli {
@@ -16,7 +17,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int kMaxDepth = 16;
+constexpr int kMaxDepth = 32;  // the schemas of tools are deep
 
 template <class... Args>
 tl::unexpected<Error> refuse(fmt::format_string<Args...> text, Args&&... args) {
@@ -70,31 +71,52 @@ Result<void> read_member(const std::string& name, const json& value, BatchLine& 
     OCTAVO_TRY(line.chat.add_generation_prompt, read_bool(value, name));
   } else if (name == "continue_final_message") {
     OCTAVO_TRY(line.chat.continue_final_message, read_bool(value, name));
+  } else if (name == "tools") {
+    line.tools = value;
+  } else if (name == "chat_template_kwargs") {
+    if (!value.is_object()) return refuse("chat_template_kwargs must be an object");
+    line.chat_template_kwargs = value;
   } else if (name == "custom_id" || name == "id") {
     return check_id(value, name);
   } else {
     return refuse(
         "unknown name {}; a line has one of prompt, prompt_token_ids and messages, and may have "
         "sampling_params, priority, cache_salt, custom_id, id and, beside messages, "
-        "add_generation_prompt and continue_final_message",
+        "add_generation_prompt, continue_final_message, tools and chat_template_kwargs",
         quote(name));
   }
   return {};
 }
 
 Result<BatchLine> read_line(const json& object, const SamplingParams& defaults) {
-  BatchLine line{.content = {}, .chat = {}, .params = defaults};
+  BatchLine line;
+  line.params = defaults;
   const auto given =
       object.count("prompt") + object.count("prompt_token_ids") + object.count("messages");
   if (given != 1)
     return refuse("needs exactly one of prompt, prompt_token_ids and messages, and has {}",
                   given == 0 ? "none" : "several");
-  for (const std::string_view name : {"add_generation_prompt", "continue_final_message"})
+  for (const std::string_view name :
+       {"add_generation_prompt", "continue_final_message", "tools", "chat_template_kwargs"})
     if (object.contains(name) && !object.contains("messages"))
       return refuse("{} needs messages", name);
   for (const auto& [name, value] : object.items()) OCTAVO_CHECK_OK(read_member(name, value, line));
+  if (!line.tools.is_null())
+    if (const auto checked = check_tools(line.tools); !checked)
+      return refuse("{}", checked.error().message);
+  if (line.tools.is_array() && line.tools.empty()) line.tools = nullptr;
   OCTAVO_CHECK_OK(validate(line.params, std::numeric_limits<int>::max()));
   return line;
+}
+
+// What a template prints has its members in the order in which they were sent.
+void keep_order(std::string_view text, BatchLine& line) {
+  if (!std::holds_alternative<nlohmann::ordered_json>(line.content)) return;
+  auto ordered = nlohmann::ordered_json::parse(text);
+  line.content = std::move(ordered["messages"]);
+  if (!line.tools.is_null()) line.tools = std::move(ordered["tools"]);
+  if (!line.chat_template_kwargs.is_null())
+    line.chat_template_kwargs = std::move(ordered["chat_template_kwargs"]);
 }
 
 }  // namespace
@@ -103,6 +125,7 @@ ParsedLine parse_batch_line(std::string_view text, const SamplingParams& default
   auto object = parse_object(text);
   if (!object) return {tl::make_unexpected(object.error())};
   ParsedLine parsed{read_line(*object, defaults)};
+  if (parsed.line) keep_order(text, *parsed.line);
   for (const std::string name : {"custom_id", "id"})
     if (object->contains(name) && check_id((*object)[name], name))
       parsed.echo[name] = (*object)[name];

@@ -15,6 +15,7 @@ namespace octavo::cli {
 struct BatchLine {
   std::variant<std::string, std::vector<TokenId>, nlohmann::ordered_json> content;  // messages
   ChatOptions chat;                                                                 // of messages
+  nlohmann::ordered_json tools = nullptr, chat_template_kwargs = nullptr;           // of messages
   SamplingParams params;
   int priority = 0;
   std::string cache_salt = {};

@@ -20,7 +20,9 @@ RunItem to_item(const LoadedEngine& engine, Result<BatchLine> parsed) {
   if (!parsed) return {tl::make_unexpected(parsed.error())};
   BatchLine& line = *parsed;
   if (const auto* messages = std::get_if<nlohmann::ordered_json>(&line.content)) {
-    RunItem item = request_of(engine, *messages, line.chat, line.params);
+    RunItem item = request_of(
+        engine, *messages, line.chat, line.params,
+        {.kwargs = std::move(line.chat_template_kwargs), .tools = std::move(line.tools)});
     if (item.request) {
       item.request->priority = line.priority;
       item.request->cache_salt = std::move(line.cache_salt);

@@ -15,6 +15,7 @@
 #include "cli/stop_signals.h"
 #include "formats/quote.h"
 #include "server/serve.h"
+#include "text/answer_format.h"
 
 namespace octavo::cli {
 namespace {
@@ -107,6 +108,12 @@ http::ServerLimits read_limits(const OptionValues& options) {
       .write_timeout = time("write_timeout")};
 }
 
+Result<void> check_parsers(const ServeOptions& serve) {
+  OCTAVO_CHECK_OK(find_reasoning_format(serve.reasoning_parser, ""));
+  OCTAVO_CHECK_OK(find_tool_format(serve.tool_call_parser, ""));
+  return {};
+}
+
 Result<ServeOptions> read_serve_options(const Invocation& invocation) {
   const OptionValues& options = invocation.options;
   if (options.integer("tensor_parallel_size") > 1)
@@ -131,6 +138,9 @@ Result<ServeOptions> read_serve_options(const Invocation& invocation) {
   serve.seed = options.find<uint64_t>("seed");
   serve.max_logprobs = options.integer("max_logprobs");
   serve.trust_request_chat_template = options.flag("trust_request_chat_template");
+  serve.reasoning_parser = options.text("reasoning_parser");
+  serve.tool_call_parser = options.text("tool_call_parser");
+  OCTAVO_CHECK_OK(check_parsers(serve));
   serve.max_queue_wait_s = options.get<double>("max_queue_wait");
   serve.shutdown_timeout_s = options.get<double>("shutdown_timeout");
   serve.stall_timeout_s = options.get<double>("stall_timeout");

@@ -53,6 +53,12 @@ inline constexpr std::array kServerRows = {
     words(shown_default(
         text("allowed_headers", "HEADER...", "headers that such pages may send", X, kServer), "*")),
     flag("allow_credentials", "let such pages send credentials", X, kServer),
+    text("reasoning_parser", "NAME",
+         "how answers mark reasoning, as vLLM names it; auto: as the chat template shows, none", X,
+         kServer, "auto"),
+    text("tool_call_parser", "NAME",
+         "how answers call tools: hermes, llama3_json, mistral; auto, none", X, kServer, "auto"),
+    flag("enable_auto_tool_choice", "as vLLM has it; tools are served without it, too", X, kServer),
     flag("trust_request_chat_template", "let requests bring a chat_template of their own", X,
          kServer),
     text("generation_config", "auto|none|PATH",

@@ -114,7 +114,8 @@ void EngineCore::add(RequestId id, Request request, RequestEvents events, double
     added.pooler.emplace(*pooling, static_cast<int>(added.prompt().size()));
   else
     for (int i = 0; i < params.n; ++i)
-      added.choices.push_back(std::make_unique<Sequence>(i, params, tokenizer_, added.max_tokens));
+      added.choices.push_back(std::make_unique<Sequence>(i, params, tokenizer_, added.max_tokens,
+                                                         added.request.shown_control_tokens));
   added.num_unfinished = static_cast<int>(added.choices.size());
   if (params.prompt_logprobs && !pooling)
     added.output.prompt_logprobs.emplace_back();  // the first has none

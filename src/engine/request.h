@@ -29,6 +29,8 @@ struct Request {
   std::shared_ptr<const LoraAdapter> adapter = {};
   // Wanted is RequestOutput::embedding and no text: of params nothing is read.
   std::optional<PoolingParams> pooling = {};
+  // Control tokens that the text shows although skip_special_tokens leaves the others out.
+  std::vector<TokenId> shown_control_tokens = {};
 };
 
 // What choice `index` gained in one step; concatenated, the texts are CompletionOutput::text, and

@@ -19,10 +19,10 @@ std::string_view name(FinishReason reason) {
 }
 
 Sequence::Sequence(int index, const SamplingParams& params, const Tokenizer& tokenizer,
-                   int max_tokens)
+                   int max_tokens, std::span<const TokenId> shown_control_tokens)
     : params_(params),
       tokenizer_(tokenizer),
-      detokenizer_(tokenizer, params.skip_special_tokens),
+      detokenizer_(tokenizer, params.skip_special_tokens, SpacePrefix::keep, shown_control_tokens),
       stream_(params.stop, params.include_stop_str_in_output),
       max_tokens_(max_tokens) {
   output_.index = index;

@@ -2,6 +2,7 @@
 // of an answer.
 #pragma once
 
+#include <span>
 #include <string>
 
 #include "core/sampling_params.h"
@@ -15,7 +16,9 @@ namespace octavo {
 class Sequence {
  public:
   // max_tokens: tokens this choice may have at most, by the request and by the context.
-  Sequence(int index, const SamplingParams& params, const Tokenizer& tokenizer, int max_tokens);
+  // shown_control_tokens: of the request, which outlives this.
+  Sequence(int index, const SamplingParams& params, const Tokenizer& tokenizer, int max_tokens,
+           std::span<const TokenId> shown_control_tokens);
 
   // Takes one token: logprobs, end tokens, text, stop strings, length. Returns the text that may
   // now be shown. REQUIRES: !finished().

@@ -6,6 +6,8 @@
 
 #include "engine/admission.h"
 #include "text/chat_input.h"
+#include "text/chat_tools.h"
+#include "text/json_pieces.h"
 
 namespace octavo {
 namespace {
@@ -28,12 +30,17 @@ const ChatTemplate& template_of(const LoadedEngine& engine, const TemplateExtras
 
 Result<std::vector<TextSpan>> render(const LoadedEngine& engine, const Json& messages,
                                      bool add_generation_prompt, const TemplateExtras& extras) {
+  if (!extras.tools.is_null() && !template_of(engine, extras).shows_tools())
+    return fail(ErrorCode::invalid_argument,
+                "tools: the chat template has no place for tools, so the model would not learn of "
+                "them; leave them out or give a template that has (--chat-template)");
   ChatTemplate::Input input;
   OCTAVO_TRY(input.messages, normalize_messages(messages, template_of(engine, extras)));
   input.add_generation_prompt = add_generation_prompt;
   input.bos_token = spelled(*engine.tokenizer, engine.tokenizer->bos());
   input.eos_token = spelled(*engine.tokenizer, engine.tokenizer->eos());
   input.extra = extras.kwargs;
+  input.tools = extras.tools;
   input.now_s = local_now_s();
   return template_of(engine, extras).render(input);
 }
@@ -89,9 +96,26 @@ Result<std::vector<TextSpan>> render_to_continue(const LoadedEngine& engine, Jso
 
 Json to_json(const ChatMessages& messages) {
   Json json = Json::array();
-  for (const ChatMessage& message : messages)
+  for (const ChatMessage& message : messages) {
     json.push_back({{"role", message.role}, {"content", message.content}});
+    Json& last = json.back();
+    if (!message.reasoning_content.empty()) last["reasoning_content"] = message.reasoning_content;
+    if (!message.tool_call_id.empty()) last["tool_call_id"] = message.tool_call_id;
+    for (const ChatToolCall& call : message.tool_calls)
+      last["tool_calls"].push_back(
+          {{"id", call.id},
+           {"type", "function"},
+           {"function", {{"name", call.name}, {"arguments", call.arguments}}}});
+  }
   return json;
+}
+
+Result<Json> parse_tools(const std::string& text) {
+  if (text.empty()) return Json(nullptr);
+  Json tools = is_json(text) ? Json::parse(text) : Json();
+  if (const auto checked = check_tools(tools); !checked)
+    return fail(ErrorCode::invalid_argument, checked.error().message);
+  return tools.empty() ? Json(nullptr) : tools;
 }
 
 Result<ChatPrompt> render_chat(const LoadedEngine& engine, const Json& messages,
@@ -113,6 +137,7 @@ Result<ChatPrompt> render_chat(const LoadedEngine& engine, const Json& messages,
                  : render(engine, messages, options.add_generation_prompt, extras));
   ChatPrompt prompt;
   for (const TextSpan& span : spans) prompt.text += span.text;
+  if (!spans.empty()) prompt.end = spans.back();
   OCTAVO_TRY(prompt.ids, engine.tokenizer->encode(spans));
   return prompt;
 }

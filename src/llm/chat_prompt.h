@@ -8,27 +8,34 @@
 #include "base/result.h"
 #include "engine/load.h"
 #include "llm/prompt.h"
+#include "text/text_span.h"
 
 namespace octavo {
 
 struct ChatPrompt {
   std::string text;  // as rendered by the template
   std::vector<TokenId> ids;
+  TextSpan end = {};  // the last piece of the text: an answer may begin inside what it opens
 };
 
 // What one conversation may bring of its own.
 struct TemplateExtras {
   const ChatTemplate* chat_template = nullptr;  // in place of the model's
   nlohmann::ordered_json kwargs = nullptr;      // object: further variables of the template
+  nlohmann::ordered_json tools = nullptr;       // list, checked (text/chat_tools.h); null: none
 };
 
 // messages: a list of objects with role and content (text/chat_template.h, normalize_messages).
 // Errors: unsupported (the model has no chat template, or one that cannot be used),
 // invalid_argument (options that contradict each other; messages; a last message that the template
-// would change, so that it cannot be continued), those of ChatTemplate::render.
+// would change, so that it cannot be continued; tools that it would not show), those of
+// ChatTemplate::render.
 Result<ChatPrompt> render_chat(const LoadedEngine& engine, const nlohmann::ordered_json& messages,
                                const ChatOptions& options = {}, const TemplateExtras& extras = {});
 
 nlohmann::ordered_json to_json(const ChatMessages& messages);
+
+// ChatOptions::tools for TemplateExtras. invalid_argument, naming the place: check_tools().
+Result<nlohmann::ordered_json> parse_tools(const std::string& text);
 
 }  // namespace octavo

@@ -29,9 +29,16 @@ struct Prompt {
   std::string cache_salt = {};  // prompts share cached prefixes only with those of the same salt
 };
 
+struct ChatToolCall {
+  std::string id, name;
+  std::string arguments;  // a JSON object
+};
 struct ChatMessage {
-  std::string role;  // "system", "user", "assistant"
+  std::string role;  // "system", "user", "assistant", "tool"
   std::string content;
+  std::vector<ChatToolCall> tool_calls = {};  // of the assistant
+  std::string tool_call_id = {};              // of a tool: what it answers
+  std::string reasoning_content = {};         // of the assistant
 };
 using ChatMessages = std::vector<ChatMessage>;
 
@@ -41,6 +48,8 @@ struct ChatOptions {
   // The prompt ends with the content of the last message, to the byte, and the answer goes on from
   // there. Needs add_generation_prompt to be false.
   bool continue_final_message = false;
+  // What the model may call: a JSON list as in OpenAI's API. Empty: nothing.
+  std::string tools = {};
 };
 
 }  // namespace octavo

@@ -1,7 +1,5 @@
 #include "llm/requests.h"
 
-#include "llm/chat_prompt.h"
-
 namespace octavo {
 
 RunItem request_of(const LoadedEngine& engine, const Prompt& prompt, const SamplingParams& params) {
@@ -22,8 +20,13 @@ RunItem request_of(const LoadedEngine& engine, const Prompt& prompt, const Sampl
 }
 
 RunItem request_of(const LoadedEngine& engine, const nlohmann::ordered_json& messages,
-                   const ChatOptions& chat, const SamplingParams& params) {
-  auto prompt = render_chat(engine, messages, chat);
+                   const ChatOptions& chat, const SamplingParams& params, TemplateExtras extras) {
+  if (!chat.tools.empty()) {
+    auto tools = parse_tools(chat.tools);
+    if (!tools) return {tl::make_unexpected(tools.error()), {}, params.n};
+    extras.tools = std::move(*tools);
+  }
+  auto prompt = render_chat(engine, messages, chat, extras);
   if (!prompt) return {tl::make_unexpected(prompt.error()), {}, params.n};
   return {Request{.prompt_token_ids = std::move(prompt->ids),
                   .params = params,

@@ -7,6 +7,7 @@
 
 #include "server/api_json.h"
 #include "server/api_logprobs.h"
+#include "server/read_answer.h"
 
 namespace octavo {
 namespace {
@@ -19,11 +20,15 @@ Json stop_reason_json(const StopReason& reason) {
   return nullptr;
 }
 
-Json usage_json(const Usage& usage) {
-  return {{"prompt_tokens", usage.prompt_tokens},
-          {"completion_tokens", usage.completion_tokens},
-          {"total_tokens", usage.prompt_tokens + usage.completion_tokens},
-          {"prompt_tokens_details", {{"cached_tokens", usage.cached_tokens}}}};
+// reasoning_tokens: nothing where reasoning is not looked for.
+Json usage_json(const Usage& usage, std::optional<int64_t> reasoning_tokens) {
+  Json json = {{"prompt_tokens", usage.prompt_tokens},
+               {"completion_tokens", usage.completion_tokens},
+               {"total_tokens", usage.prompt_tokens + usage.completion_tokens},
+               {"prompt_tokens_details", {{"cached_tokens", usage.cached_tokens}}}};
+  if (reasoning_tokens)
+    json["completion_tokens_details"] = {{"reasoning_tokens", *reasoning_tokens}};
+  return json;
 }
 
 double per_second(int64_t count, double seconds) {
@@ -56,6 +61,7 @@ struct Part {
   std::optional<FinishReason> finish_reason;
   const StopReason& stop_reason;
   const RequestOutput* prompt;  // nullptr: not known, or told before
+  bool must_tell = true;        // even if there is no text
 };
 
 class Writer : public AnswerWriter {
@@ -73,14 +79,16 @@ class Writer : public AnswerWriter {
         event_head_(open_head(object_ + event_suffix(object))) {}
 
   std::string whole(std::span<const RequestOutput> outputs, const Timings& timings) override;
-  std::string event(const ChoiceEvent& event, const Usage* usage,
-                    const RequestOutput* prompt) override;
+  std::vector<std::string> events(const ChoiceEvent& event, const Usage* usage,
+                                  const RequestOutput* prompt) override;
   std::string usage_event(const Usage& usage, const Timings& timings, uint64_t seed) override;
 
  protected:
-  // The choice, but for what is the same for both endpoints.
-  virtual Json choice(const Part& part, bool is_event) = 0;
+  // The choice, but for what is the same for both endpoints; of an event, any number of steps.
+  virtual std::vector<Json> choices(const Part& part, bool is_event) = 0;
   virtual bool has_prompt_in_choice() const = 0;
+  virtual std::string_view reason_name(const Part& part) const { return name(*part.finish_reason); }
+  virtual std::optional<int64_t> reasoning_tokens() const { return std::nullopt; }
 
   const Tokenizer& tokenizer_;
   AnswerHead head_;
@@ -91,7 +99,8 @@ class Writer : public AnswerWriter {
   }
   Json head_json(const std::string& object) const;
   std::string open_head(const std::string& object) const;
-  Json choice_json(const Part& part, bool is_event);
+  std::vector<Json> choices_json(const Part& part, bool is_event);
+  std::string event_line(const Json& choice, const Usage* usage, const RequestOutput* prompt) const;
   void add_prompt(Json& json, const RequestOutput& prompt) const;
 
   std::string object_;
@@ -127,60 +136,74 @@ void Writer::add_prompt(Json& json, const RequestOutput& prompt) const {
     json["prompt_logprobs"] = prompt_logprobs_json(prompt.prompt_logprobs, tokenizer_);
 }
 
-Json Writer::choice_json(const Part& part, bool is_event) {
-  Json json = choice(part, is_event);
-  json["finish_reason"] = part.finish_reason ? Json(name(*part.finish_reason)) : Json(nullptr);
-  if (part.finish_reason) json["stop_reason"] = stop_reason_json(part.stop_reason);
-  if (return_token_ids_) json["token_ids"] = ids_json(part.token_ids);
-  if (part.prompt && has_prompt_in_choice()) add_prompt(json, *part.prompt);
-  return json;
+// The first has all that is told but once, the last the end.
+std::vector<Json> Writer::choices_json(const Part& part, bool is_event) {
+  std::vector<Json> all = choices(part, is_event);
+  for (Json& json : all) {
+    const bool is_last = &json == &all.back(), is_first = &json == &all.front();
+    const bool ends = part.finish_reason && is_last;
+    json["finish_reason"] = ends ? Json(reason_name(part)) : Json(nullptr);
+    if (ends) json["stop_reason"] = stop_reason_json(part.stop_reason);
+    if (return_token_ids_) json["token_ids"] = is_first ? ids_json(part.token_ids) : Json::array();
+    if (is_first && part.prompt && has_prompt_in_choice()) add_prompt(json, *part.prompt);
+  }
+  return all;
 }
 
 std::string Writer::whole(std::span<const RequestOutput> outputs, const Timings& timings) {
   Json json = head_json(object_);
-  Json& choices = json["choices"] = Json::array();
+  Json& list = json["choices"] = Json::array();
   for (size_t i = 0; i < outputs.size(); ++i)
     for (const CompletionOutput& output : outputs[i].outputs) {
-      choices.push_back(choice_json({.index = static_cast<int>(i) * n_ + output.index,
-                                     .is_first = true,
-                                     .text = output.text,
-                                     .token_ids = output.token_ids,
-                                     .logprobs = output.logprobs,
-                                     .finish_reason = output.finish_reason,
-                                     .stop_reason = output.stop_reason,
-                                     .prompt = &outputs[i]},
-                                    /*is_event=*/false));
-      if (outputs.size() > 1) choices.back()["seed"] = outputs[i].seed;
+      list.push_back(choices_json({.index = static_cast<int>(i) * n_ + output.index,
+                                   .is_first = true,
+                                   .text = output.text,
+                                   .token_ids = output.token_ids,
+                                   .logprobs = output.logprobs,
+                                   .finish_reason = output.finish_reason,
+                                   .stop_reason = output.stop_reason,
+                                   .prompt = &outputs[i]},
+                                  /*is_event=*/false)
+                         .front());
+      if (outputs.size() > 1) list.back()["seed"] = outputs[i].seed;
     }
   if (!outputs.empty() && !has_prompt_in_choice()) add_prompt(json, outputs[0]);
-  json["usage"] = usage_json(timings.usage);
+  json["usage"] = usage_json(timings.usage, reasoning_tokens());
   json["seed"] = outputs.empty() ? Json(nullptr) : Json(outputs[0].seed);
   json["timings"] = timings_json(timings, n_ * std::ssize(outputs));
   return to_line(json);
 }
 
-std::string Writer::event(const ChoiceEvent& event, const Usage* usage,
-                          const RequestOutput* prompt) {
+std::vector<std::string> Writer::events(const ChoiceEvent& event, const Usage* usage,
+                                        const RequestOutput* prompt) {
   const int index = event.prompt_index * n_ + event.choice;
   const bool is_first = begun_.insert(index).second;
-  std::string text = event_head_ +
-                     to_line(choice_json({.index = index,
-                                          .is_first = is_first,
-                                          .text = event.text,
-                                          .token_ids = event.token_ids,
-                                          .logprobs = event.logprobs,
-                                          .finish_reason = event.finish_reason,
-                                          .stop_reason = event.stop_reason,
-                                          .prompt = prompt},
-                                         /*is_event=*/true)) +
-                     "]";
+  std::vector<std::string> lines;
+  for (const Json& choice : choices_json({.index = index,
+                            .is_first = is_first,
+                            .text = event.text,
+                            .token_ids = event.token_ids,
+                            .logprobs = event.logprobs,
+                            .finish_reason = event.finish_reason,
+                            .stop_reason = event.stop_reason,
+                            .prompt = prompt,
+                            .must_tell = is_first || event.finish_reason || usage || prompt ||
+                                          logprobs_ || return_token_ids_},
+                                         /*is_event=*/true))
+    lines.push_back(event_line(choice, usage, lines.empty() ? prompt : nullptr));
+  return lines;
+}
+
+std::string Writer::event_line(const Json& choice, const Usage* usage,
+                               const RequestOutput* prompt) const {
+  const std::string text = event_head_ + to_line(choice) + "]";
   Json rest = Json::object();
   if (prompt) {
     rest["seed"] = prompt->seed;
     if (!has_prompt_in_choice()) add_prompt(rest, *prompt);
   }
   if (usage)
-    rest["usage"] = usage_json(*usage);
+    rest["usage"] = usage_json(*usage, reasoning_tokens());
   else if (include_usage_)
     rest["usage"] = nullptr;
   if (rest.empty()) return text + "}";
@@ -188,7 +211,7 @@ std::string Writer::event(const ChoiceEvent& event, const Usage* usage,
 }
 
 std::string Writer::usage_event(const Usage& usage, const Timings& timings, uint64_t seed) {
-  const Json rest = {{"usage", usage_json(usage)},
+  const Json rest = {{"usage", usage_json(usage, reasoning_tokens())},
                      {"seed", seed},
                      {"timings", timings_json(timings, std::ssize(begun_))}};
   return event_head_ + "]," + to_line(rest).substr(1);
@@ -197,22 +220,114 @@ std::string Writer::usage_event(const Usage& usage, const Timings& timings, uint
 class ChatWriter final : public Writer {
  public:
   ChatWriter(const ChatRequest& request, const Tokenizer& tokenizer, AnswerHead head)
-      : Writer(request, tokenizer, std::move(head), "chat.completion") {}
+      : Writer(request, tokenizer, std::move(head), "chat.completion"),
+        format_(request.format),
+        shows_reasoning_(request.format.reasoning && request.include_reasoning),
+        skip_special_(request.params.skip_special_tokens),
+        shown_(request.shown_control_tokens) {}
 
  private:
   bool has_prompt_in_choice() const override { return false; }
-  Json choice(const Part& part, bool is_event) override {
-    Json message = Json::object();
-    if (part.is_first) message["role"] = "assistant";
-    message["content"] = part.text;
-    Json logprobs = nullptr;
-    if (logprobs_)
-      logprobs = {{"content", chat_logprobs_json(part.logprobs, *logprobs_, tokenizer_)}};
-    return {{"index", part.index},
-            {is_event ? "delta" : "message", std::move(message)},
-            {"logprobs", std::move(logprobs)}};
-  }
+  std::string_view reason_name(const Part& part) const override;
+  std::optional<int64_t> reasoning_tokens() const override;
+  std::vector<Json> choices(const Part& part, bool is_event) override;
+
+  Json choice(const Part& part, const char* key, Json said, bool is_first) const;
+  ReadAnswer& answer_of(int index);
+  std::vector<Json> deltas(const Part& part, ReadAnswer& answer) const;
+  Json message(const Part& part, ReadAnswer& answer) const;
+  Json call_json(const Part& part, size_t call, const ToolCall& told) const;
+
+  AnswerFormat format_;
+  bool shows_reasoning_, skip_special_;
+  std::vector<TokenId> shown_;
+  std::map<int, ReadAnswer> answers_;  // by index of the choice
 };
+
+ReadAnswer& ChatWriter::answer_of(int index) {
+  return answers_
+      .try_emplace(index, format_,
+                   Detokenizer(tokenizer_, skip_special_, SpacePrefix::keep, shown_))
+      .first->second;
+}
+
+std::string_view ChatWriter::reason_name(const Part& part) const {
+  const auto answer = answers_.find(part.index);
+  const bool calls = answer != answers_.end() && answer->second.num_calls() > 0;
+  return calls && part.finish_reason == FinishReason::stop ? "tool_calls"
+                                                           : name(*part.finish_reason);
+}
+
+std::optional<int64_t> ChatWriter::reasoning_tokens() const {
+  if (!format_.reasoning) return std::nullopt;
+  int64_t count = 0;
+  for (const auto& [index, answer] : answers_) count += answer.reasoning_tokens();
+  return count;
+}
+
+std::vector<Json> ChatWriter::choices(const Part& part, bool is_event) {
+  const char* key = is_event ? "delta" : "message";
+  if (format_.is_plain()) {
+    Json said = Json::object();
+    if (part.is_first) said["role"] = "assistant";
+    said["content"] = part.text;
+    return std::vector<Json>(1, choice(part, key, std::move(said), true));
+  }
+  ReadAnswer& answer = answer_of(part.index);
+  if (!is_event) return std::vector<Json>(1, choice(part, key, message(part, answer), true));
+  std::vector<Json> all;
+  for (Json& delta : deltas(part, answer))
+    all.push_back(choice(part, key, std::move(delta), all.empty()));
+  return all;
+}
+
+Json ChatWriter::choice(const Part& part, const char* key, Json said, bool is_first) const {
+  Json logprobs = nullptr;
+  if (logprobs_ && is_first)
+    logprobs = {{"content", chat_logprobs_json(part.logprobs, *logprobs_, tokenizer_)}};
+  return {{"index", part.index}, {key, std::move(said)}, {"logprobs", std::move(logprobs)}};
+}
+
+Json ChatWriter::call_json(const Part& part, size_t call, const ToolCall& told) const {
+  return {
+      {"id", call_id(head_.call_seed, part.index, call, format_.tools && format_.tools->short_ids)},
+      {"type", "function"},
+      {"function", {{"name", told.name}, {"arguments", told.arguments}}}};
+}
+
+Json ChatWriter::message(const Part& part, ReadAnswer& answer) const {
+  const AnswerParts parts = answer.read(part.text, part.token_ids, /*is_end=*/true);
+  Json json = {{"role", "assistant"}, {"content", parts.content}};
+  if (parts.content.empty() && !parts.calls.empty()) json["content"] = nullptr;
+  if (shows_reasoning_)
+    json["reasoning_content"] = parts.reasoning.empty() ? Json(nullptr) : Json(parts.reasoning);
+  for (size_t i = 0; i < parts.calls.size(); ++i)
+    json["tool_calls"].push_back(call_json(part, i, parts.calls[i]));
+  return json;
+}
+
+// A call is told in two steps, its name and then its arguments, as clients expect.
+std::vector<Json> ChatWriter::deltas(const Part& part, ReadAnswer& answer) const {
+  size_t index = answer.num_calls();
+  const AnswerParts parts = answer.read(part.text, part.token_ids, part.finish_reason.has_value());
+  Json first = Json::object(), second = Json::object();
+  if (part.is_first) first["role"] = "assistant";
+  if (part.is_first || !parts.content.empty()) first["content"] = parts.content;
+  if (shows_reasoning_ && !parts.reasoning.empty()) first["reasoning_content"] = parts.reasoning;
+  for (const ToolCall& call : parts.calls) {
+    Json head = {{"index", index}};
+    head.update(call_json(part, index, {call.name, ""}));
+    first["tool_calls"].push_back(std::move(head));
+    second["tool_calls"].push_back(
+        {{"index", index}, {"function", {{"arguments", call.arguments}}}});
+    ++index;
+  }
+  if (parts.calls.empty() && first.empty() && !part.must_tell) return {};
+  std::vector<Json> steps;
+  steps.push_back(std::move(first));
+  if (!parts.calls.empty()) steps.push_back(std::move(second));
+  return steps;
+}
 
 class CompletionWriter final : public Writer {
  public:
@@ -225,7 +340,7 @@ class CompletionWriter final : public Writer {
  private:
   bool has_prompt_in_choice() const override { return true; }
 
-  Json choice(const Part& part, bool) override {
+  std::vector<Json> choices(const Part& part, bool) override {
     const bool echoes = echo_ && part.is_first && part.prompt;
     const std::string prompt = echoes ? prompt_text(*part.prompt) : std::string();
     Json logprobs = nullptr;
@@ -236,9 +351,10 @@ class CompletionWriter final : public Writer {
       places.add(part.logprobs);
       logprobs = places.take();
     }
-    return {{"index", part.index},
-            {"text", prompt + std::string(part.text)},
-            {"logprobs", std::move(logprobs)}};
+    Json json = {{"index", part.index},
+                 {"text", prompt + std::string(part.text)},
+                 {"logprobs", std::move(logprobs)}};
+    return std::vector<Json>(1, std::move(json));
   }
 
   std::string prompt_text(const RequestOutput& output) const {

@@ -19,6 +19,7 @@ struct AnswerHead {
   int64_t created = 0;
   std::string model;                    // as it was asked for
   std::string system_fingerprint = {};  // what answers depend on beside the seed; empty: null
+  uint64_t call_seed = 0;               // of the ids of calls, which are not to meet again
 };
 
 // What one choice gained in one step.
@@ -55,11 +56,13 @@ class AnswerWriter {
   // Outputs in the order of the prompts.
   virtual std::string whole(std::span<const RequestOutput> outputs, const Timings& timings) = 0;
 
-  // One event. `usage` if it is to be in it (continuous_usage_stats). prompt: known with the first
-  // event of a choice, whose prompt may have to be repeated (echo, return_token_ids,
-  // prompt_logprobs), and whose seed is reported; nullptr otherwise.
-  virtual std::string event(const ChoiceEvent& event, const Usage* usage,
-                            const RequestOutput* prompt) = 0;
+  // The events for what a choice gained: none if that says nothing yet (text that may begin a call
+  // of a tool is held back), several if a client is to be told bit by bit. `usage` if it is to be
+  // in it (continuous_usage_stats). prompt: known with the first event of a choice, whose prompt
+  // may have to be repeated (echo, return_token_ids, prompt_logprobs), and whose seed is reported;
+  // nullptr otherwise.
+  virtual std::vector<std::string> events(const ChoiceEvent& event, const Usage* usage,
+                                          const RequestOutput* prompt) = 0;
 
   // The event without choices at the end of a stream, with include_usage.
   virtual std::string usage_event(const Usage& usage, const Timings& timings, uint64_t seed) = 0;

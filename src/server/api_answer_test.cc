@@ -48,6 +48,14 @@ RequestOutput output_of(std::vector<TokenId> prompt, std::vector<std::vector<Tok
   return output;
 }
 
+// Of what is told in one event.
+std::string event_of(AnswerWriter& writer, const ChoiceEvent& event, const Usage* usage,
+                     const RequestOutput* prompt) {
+  const auto events = writer.events(event, usage, prompt);
+  EXPECT_EQ(events.size(), 1u);
+  return events.empty() ? "{}" : events.front();
+}
+
 class ApiAnswer : public ::testing::Test {
  protected:
   template <class Request>
@@ -113,19 +121,20 @@ TEST_F(ApiAnswer, ChatEvents) {
   ChatRequest request;
   const auto out = writer(request);
   const RequestOutput prompt = output_of({kBos}, {}, tokenizer_);
-  const std::string first = out->event({.text = "a\n\"b"}, nullptr, &prompt);
+  const std::string first = event_of(*out, {.text = "a\n\"b"}, nullptr, &prompt);
   EXPECT_EQ(first,
             R"({"id":"x-1","object":"chat.completion.chunk","created":123,"model":"org/name",)"
             R"("system_fingerprint":null,"choices":[{"index":0,"delta":{"role":"assistant",)"
             R"("content":"a\n\"b"},"logprobs":null,"finish_reason":null}],"seed":42})");
-  const Json last = Json::parse(out->event(
-      {.text = "c", .finish_reason = FinishReason::stop, .stop_reason = "END"}, nullptr, nullptr));
+  const Json last = Json::parse(
+      event_of(*out, {.text = "c", .finish_reason = FinishReason::stop, .stop_reason = "END"},
+               nullptr, nullptr));
   EXPECT_EQ(last["choices"].dump(),
             R"([{"index":0,"delta":{"content":"c"},"logprobs":null,"finish_reason":"stop",)"
             R"("stop_reason":"END"}])");
   EXPECT_FALSE(last.contains("usage") || last.contains("seed"));
   const Json cut = Json::parse(
-      out->event({.choice = 1, .finish_reason = FinishReason::abort}, nullptr, nullptr));
+      event_of(*out, {.choice = 1, .finish_reason = FinishReason::abort}, nullptr, nullptr));
   EXPECT_EQ(cut["choices"][0]["finish_reason"], "abort");
   EXPECT_EQ(cut["choices"][0]["delta"].dump(), R"({"role":"assistant","content":""})");
 }
@@ -134,11 +143,11 @@ TEST_F(ApiAnswer, ChatEvents) {
 TEST_F(ApiAnswer, UsageOnlyWhereItIsAskedFor) {
   ChatRequest request;
   const Usage usage = {.prompt_tokens = 3, .completion_tokens = 1};
-  EXPECT_FALSE(Json::parse(writer(request)->event({}, nullptr, nullptr)).contains("usage"));
+  EXPECT_FALSE(Json::parse(event_of(*writer(request), {}, nullptr, nullptr)).contains("usage"));
   request.include_usage = true;
   const auto out = writer(request);
-  EXPECT_TRUE(Json::parse(out->event({}, nullptr, nullptr)).at("usage").is_null());
-  EXPECT_EQ(Json::parse(out->event({}, &usage, nullptr))["usage"]["total_tokens"], 4);
+  EXPECT_TRUE(Json::parse(event_of(*out, {}, nullptr, nullptr)).at("usage").is_null());
+  EXPECT_EQ(Json::parse(event_of(*out, {}, &usage, nullptr))["usage"]["total_tokens"], 4);
   const Json last = Json::parse(out->usage_event(usage, kTimings, 42));
   EXPECT_EQ(last["choices"].dump(), "[]");
   EXPECT_EQ(last["usage"]["prompt_tokens"], 3);
@@ -164,7 +173,7 @@ TEST_F(ApiAnswer, ChoicesOfManyPromptsAreNumbered) {
   }
   EXPECT_EQ(texts, "abcd");
   const Json event = Json::parse(
-      writer(request)->event({.prompt_index = 1, .choice = 1, .text = "d"}, nullptr, nullptr));
+      event_of(*writer(request), {.prompt_index = 1, .choice = 1, .text = "d"}, nullptr, nullptr));
   EXPECT_EQ(event["choices"].dump(),
             R"([{"index":3,"text":"d","logprobs":null,"finish_reason":null}])");
 }
@@ -231,7 +240,7 @@ TEST_F(ApiAnswer, PromptLogprobsInVllmsShape) {
   EXPECT_EQ(choice["prompt_logprobs"][1]["259"]["logprob"].get<float>(), -0.1f);
 
   const auto out = writer(request);
-  const Json first = Json::parse(out->event({.text = "a"}, nullptr, &output));
+  const Json first = Json::parse(event_of(*out, {.text = "a"}, nullptr, &output));
   EXPECT_EQ(first["choices"][0]["prompt_logprobs"], choice["prompt_logprobs"]);
   EXPECT_EQ(first["choices"][0]["prompt_token_ids"], choice["prompt_token_ids"]);
 }
@@ -257,7 +266,7 @@ TEST_F(ApiAnswer, NothingIsNotANumber) {
 
 TEST_F(ApiAnswer, InvalidBytesBecomeReplacementCharacters) {
   ChatRequest request;
-  const std::string event = writer(request)->event({.text = "a\x80"}, nullptr, nullptr);
+  const std::string event = event_of(*writer(request), {.text = "a\x80"}, nullptr, nullptr);
   EXPECT_EQ(Json::parse(event)["choices"][0]["delta"]["content"], "a\uFFFD");
 }
 
@@ -318,7 +327,7 @@ void expect_events_equal_whole(const Request& request, const Tokenizer& tokenize
       for (const ChoiceEvent& event : events) {
         const RequestOutput* prompt =
             &event == &events.front() ? &outputs[static_cast<size_t>(i)] : nullptr;
-        const Json json = Json::parse(out->event(event, nullptr, prompt));
+        const Json json = Json::parse(event_of(*out, event, nullptr, prompt));
         join(json["choices"][0], joined[json["choices"][0]["index"]]);
       }
     }

@@ -11,6 +11,7 @@
 #include "formats/quote.h"
 #include "server/api_messages.h"
 #include "server/api_prompts.h"
+#include "server/api_tools.h"
 #include "server/api_values.h"
 
 namespace octavo {
@@ -196,6 +197,18 @@ ApiResult<void> read_chat_template_kwargs(Json& value, const Context& c) {
   if (!value.is_object())
     return refuse_field(c.field.name, "chat_template_kwargs must be an object");
   c.draft.chat_template_kwargs = std::move(value);
+  return {};
+}
+
+ApiResult<void> read_tools(Json& value, const Context& c) {
+  OCTAVO_CHECK_OK(check_tools_field(value));
+  if (!value.empty()) c.draft.tools = std::move(value);
+  return {};
+}
+
+ApiResult<void> read_tool_choice(Json& value, const Context& c) {
+  OCTAVO_TRY(const bool may_call, read_choice_of_tools(value, c.draft.tools));
+  c.draft.hides_tools = !may_call;
   return {};
 }
 
@@ -414,8 +427,19 @@ constexpr std::array kFields = {
     refused("embed_dtype", kEmbeddings, R"({"enum":["float32"]})"),
     refused("endianness", kEmbeddings, R"({"enum":["native","little"]})"),
     refused("truncation_side", kEmbeddings, R"({"enum":["right"]})"),
-    refused("tools", kMessages, kEmptyList),
-    refused("tool_choice", kChat, R"({"enum":["none"]})"),
+    ApiField{"tools", kMessages, kServed,
+             R"({"type":"array","items":{"$ref":"#/components/schemas/Tool"}})", read_tools,
+             "What the model may call, through a chat template that shows tools. strict is taken "
+             "and not enforced"},
+    // After tools, whose names it may have.
+    ApiField{"tool_choice", kChat, kServed, R"({"enum":["none","auto"]})", read_tool_choice,
+             "auto: the model decides; none: it does not learn of the tools. \"required\" and a "
+             "named function are refused: nothing enforces them yet"},
+    ApiField{"parallel_tool_calls", kChat, kServed, kBool, plain<&D::parallel_tool_calls>,
+             "false: of several calls in an answer the first is kept"},
+    ApiField{"include_reasoning", kChat, kServed, kBool, plain<&D::include_reasoning>,
+             "false: the reasoning is left out of the answer"},
+
     refused("functions", kChat, kEmptyList),
     refused("function_call", kChat, R"({"enum":["none"]})"),
     refused("response_format", kGenerate, R"({"enum":[{"type":"text"}]})"),
@@ -462,8 +486,6 @@ constexpr std::array kFields = {
     ignored("safety_identifier", kChat),
     ignored("prompt_cache_key", kChat),
     ignored("prompt_cache_retention", kChat),
-    ignored("parallel_tool_calls", kChat),
-    ignored("include_reasoning", kChat),
     ignored("session_id", kGenerate),
 };
 

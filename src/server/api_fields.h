@@ -29,6 +29,10 @@ struct RequestDraft : GenerationRequest {
   ChatOptions chat = {};
   std::optional<std::string> chat_template = {};
   nlohmann::ordered_json chat_template_kwargs = nlohmann::ordered_json::object();
+  nlohmann::ordered_json tools = nullptr;
+  bool hides_tools = false;  // tool_choice is none
+  bool parallel_tool_calls = true;
+  bool include_reasoning = true;
   std::vector<PromptInput> prompts = {};
   std::optional<bool> add_special_tokens = {};
 

@@ -6,15 +6,14 @@
 
 #include "formats/quote.h"
 #include "server/api_fields.h"
+#include "server/api_tools.h"
 
 namespace octavo {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::string_view kRoles[] = {"system", "developer", "user", "assistant"};
-constexpr std::string_view kToolRoles[] = {"tool", "function"};
-constexpr std::string_view kToolFields[] = {"tool_calls", "function_call"};
+constexpr std::string_view kRoles[] = {"system", "developer", "user", "assistant", "tool"};
 constexpr std::string_view kOtherParts[] = {"image_url", "input_image", "image",  "input_audio",
                                             "audio",     "audio_url",   "file",   "input_file",
                                             "video",     "video_url",   "refusal"};
@@ -56,25 +55,42 @@ ApiResult<void> check_role(const Json& message, const std::string& place) {
   if (role == message.end() || !role->is_string())
     return refuse_field(place, place + " must be a string, such as \"user\"");
   const auto& name = role->get_ref<const std::string&>();
-  if (is_one_of(kToolRoles, name))
-    return refuse_unsupported(place,
-                              fmt::format("{} is {}; tools are not served", place, quote(name)));
+  if (name == "function")
+    return refuse_unsupported(
+        place, fmt::format("{} is 'function', which is not served; use 'tool'", place));
   if (!is_one_of(kRoles, name))
     return refuse_field(
         place, fmt::format("{} is {}; known are {}", place, quote(name), fmt::join(kRoles, ", ")));
   return {};
 }
 
+ApiResult<void> check_text(const Json& message, std::string_view name, const std::string& place) {
+  const auto field = message.find(name);
+  if (field == message.end() || field->is_null() || field->is_string()) return {};
+  const std::string param = fmt::format("{}.{}", place, name);
+  return refuse_field(param, param + " must be a string");
+}
+
+ApiResult<void> check_calls(const Json& message, const std::string& place) {
+  if (const auto old = message.find("function_call"); old != message.end() && !old->empty())
+    return refuse_unsupported(place + ".function_call",
+                              place + ".function_call is not served; use tool_calls");
+  const auto calls = message.find("tool_calls");
+  if (calls == message.end() || calls->is_null()) return {};
+  const std::string param = place + ".tool_calls";
+  if (message["role"] != "assistant" && !calls->empty())
+    return refuse_field(param, param + " is for messages of the assistant");
+  return calls->empty() ? ApiResult<void>() : check_tool_calls(*calls, param);
+}
+
 ApiResult<void> check_message(const Json& message, const std::string& place) {
   if (!message.is_object()) return refuse_field(place, place + " must be an object");
   OCTAVO_CHECK_OK(check_role(message, place + ".role"));
-  for (const std::string_view name : kToolFields) {
-    const auto field = message.find(name);
-    if (field != message.end() && !field->empty()) {
-      const std::string param = fmt::format("{}.{}", place, name);
-      return refuse_unsupported(param, param + " is not served: there are no tools; leave it out");
-    }
-  }
+  OCTAVO_CHECK_OK(check_calls(message, place));
+  OCTAVO_CHECK_OK(check_text(message, "reasoning_content", place));
+  if (message["role"] == "tool" && !message.contains("tool_call_id"))
+    return refuse_field(place + ".tool_call_id", place + ".tool_call_id is missing");
+  OCTAVO_CHECK_OK(check_text(message, "tool_call_id", place));
   const auto content = message.find("content");
   if (content != message.end() && !content->is_null())
     return check_content(*content, place + ".content");

@@ -114,9 +114,14 @@ ApiResult<ChatRequest> parse_chat_request(std::string_view body, const ApiLimits
   OCTAVO_CHECK_OK(join_logprobs(draft));
   OCTAVO_CHECK_OK(check_chat_options(draft.chat));
   OCTAVO_CHECK_OK(check_generation(draft, 1, limits));
-  return ChatRequest{static_cast<GenerationRequest&&>(draft), std::move(*draft.messages),
-                     draft.chat, std::move(draft.chat_template),
-                     std::move(draft.chat_template_kwargs)};
+  return ChatRequest{static_cast<GenerationRequest&&>(draft),
+                     std::move(*draft.messages),
+                     draft.chat,
+                     std::move(draft.chat_template),
+                     std::move(draft.chat_template_kwargs),
+                     draft.hides_tools ? nullptr : std::move(draft.tools),
+                     draft.parallel_tool_calls,
+                     draft.include_reasoning};
 }
 
 ApiResult<CompletionRequest> parse_completion_request(std::string_view body,
@@ -153,6 +158,7 @@ ApiResult<TokenizeRequest> parse_tokenize_request(std::string_view body, const A
       .chat = draft.chat,
       .chat_template = std::move(draft.chat_template),
       .chat_template_kwargs = std::move(draft.chat_template_kwargs),
+      .tools = std::move(draft.tools),
       .add_special_tokens = draft.add_special_tokens.value_or(!is_llama_shape),
       .parse_special = draft.parse_special,
       .return_token_strs = draft.return_token_strs,

@@ -14,6 +14,7 @@
 #include "core/sampling_params.h"
 #include "llm/prompt.h"
 #include "server/api_error.h"
+#include "text/answer_parser.h"
 
 namespace octavo {
 
@@ -54,6 +55,13 @@ struct ChatRequest : GenerationRequest {
   ChatOptions chat = {};
   std::optional<std::string> chat_template = {};
   nlohmann::ordered_json chat_template_kwargs = nlohmann::ordered_json::object();
+  nlohmann::ordered_json tools = nullptr;  // what the model may call; null: nothing
+  bool parallel_tool_calls = true;
+  bool include_reasoning = true;
+
+  // What the answer is taken apart by, and the control tokens that it needs; of the service.
+  AnswerFormat format = {};
+  std::vector<TokenId> shown_control_tokens = {};
 };
 
 using PromptInput = std::variant<std::string, std::vector<TokenId>>;
@@ -81,6 +89,7 @@ struct TokenizeRequest {
   ChatOptions chat = {};
   std::optional<std::string> chat_template = {};
   nlohmann::ordered_json chat_template_kwargs = nlohmann::ordered_json::object();
+  nlohmann::ordered_json tools = nullptr;
   bool add_special_tokens = true;
   bool parse_special = true;
   bool return_token_strs = false;

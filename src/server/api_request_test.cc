@@ -191,14 +191,13 @@ TEST(ApiRequest, WhatIsNotServedIsNamed) {
       {R"([{"role":"user","content":[{"type":"image_url","image_url":{"url":"x"}}]}])",
        "messages[0].content[0]"},
       {R"([{"role":"user","content":[{"type":"input_audio"}]}])", "messages[0].content[0]"},
-      {R"([{"role":"assistant","tool_calls":[{"id":"1"}]}])", "messages[0].tool_calls"},
-      {R"([{"role":"tool","content":"42"}])", "messages[0].role"},
+      {R"([{"role":"assistant","function_call":{"name":"f"}}])", "messages[0].function_call"},
+      {R"([{"role":"function","content":"42"}])", "messages[0].role"},
   };
   for (const auto& [text, param] : messages) EXPECT_EQ(refused_messages(text, kCode), param);
 
   for (const std::string_view field :
-       {R"("tools":[{"type":"function"}])", R"("tool_choice":"auto")",
-        R"("tool_choice":{"type":"function"})", R"("response_format":{"type":"json_object"})",
+       {R"("tool_choice":{"type":"custom"})", R"("response_format":{"type":"json_object"})",
         R"("functions":[{}])", R"("use_beam_search":true)", R"("best_of":2)",
         R"("structured_outputs":{"regex":"a"})", R"("guided_json":{})", R"("echo":true)",
         R"("modalities":["text","audio"])", R"("audio":{})", R"("chat_template":"{{ 1 }}")"})
@@ -214,6 +213,93 @@ TEST(ApiRequest, WhatIsNotServedIsNamed) {
         R"("user":"u","metadata":{"a":[1]},"store":true,"service_tier":"auto")",
         R"("of_neither_api":{"deep":[[]]})", R"("echo":false)"})
     EXPECT_EQ(refused(chat(neutral)), "") << neutral;
+}
+
+constexpr std::string_view kTool =
+    R"({"type":"function","function":{"name":"f","description":"d","parameters":{},"strict":true}})";
+
+std::string tools(std::string_view list, std::string_view rest = "") {
+  return fmt::format(R"("tools":{}{})", list, rest);
+}
+
+TEST(ApiRequest, ToolsAndWhoMayCallThem) {
+  const auto parsed = [](const std::string& fields) {
+    return *parse_chat_request(chat(fields), limits());
+  };
+  const std::string list = fmt::format("[{}]", kTool);
+  EXPECT_EQ(parsed(tools(list)).tools.dump(), list);
+  EXPECT_TRUE(parsed(tools(list, R"(,"tool_choice":"none")")).tools.is_null());
+  EXPECT_FALSE(parsed(tools(list, R"(,"tool_choice":"auto")")).tools.is_null());
+  EXPECT_FALSE(parsed(R"("parallel_tool_calls":false)").parallel_tool_calls);
+  EXPECT_FALSE(parsed(R"("include_reasoning":false)").include_reasoning);
+  EXPECT_TRUE(parsed(R"("tool_choice":"auto","tools":[])").tools.is_null());
+  EXPECT_EQ(refused(chat(tools(list, R"(,"tool_choice":"required")")), "unsupported_parameter"),
+            "tool_choice");
+  EXPECT_EQ(refused(chat(tools(list, R"(,"tool_choice":{"type":"function",
+                                         "function":{"name":"f"}})")),
+                    "unsupported_parameter"),
+            "tool_choice");
+}
+
+TEST(ApiRequest, WrongToolsAreNamed) {
+  const std::pair<std::string, std::string_view> cases[] = {
+      {tools("{}"), "tools"},
+      {tools("[1]"), "tools[0]"},
+      {tools(R"([{"type":"x"}])"), "tools[0].type"},
+      {tools(R"([{"type":"function"}])"), "tools[0].function"},
+      {tools(R"([{"type":"function","function":[]}])"), "tools[0].function"},
+      {tools(R"([{"type":"function","function":{}}])"), "tools[0].function.name"},
+      {tools(R"([{"type":"function","function":{"name":"a b"}}])"), "tools[0].function.name"},
+      {tools(R"([{"type":"function","function":{"name":"f","parameters":[]}}])"),
+       "tools[0].function.parameters"},
+      {tools(R"([{"type":"function","function":{"name":"f","description":1}}])"),
+       "tools[0].function.description"},
+      {tools(R"([{"type":"function","function":{"name":"f","strict":1}}])"),
+       "tools[0].function.strict"},
+      {tools(fmt::format("[{0},{0}]", kTool)), "tools[1].function.name"},
+      {R"("tool_choice":"required")", "tool_choice"},
+      {R"("tool_choice":"always")", "tool_choice"},
+      {R"("tool_choice":{})", "tool_choice.type"},
+      {R"("tool_choice":{"type":"function"})", "tool_choice.function.name"},
+      {tools(fmt::format("[{}]", kTool),
+             R"(,"tool_choice":{"type":"function","function":{"name":"g"}})"),
+       "tool_choice.function.name"},
+      {R"("parallel_tool_calls":1)", "parallel_tool_calls"},
+      {R"("include_reasoning":"yes")", "include_reasoning"},
+  };
+  for (const auto& [fields, param] : cases) EXPECT_EQ(refused(chat(fields)), param) << fields;
+}
+
+// Agents send back what they were sent.
+TEST(ApiRequest, MessagesOfToolsAndTheirCalls) {
+  constexpr std::string_view kTurn =
+      R"([{{"role":"user","content":"x"}},{{"role":"assistant","content":null,
+          "reasoning_content":"r","tool_calls":[{}]}},
+          {{"role":"tool","tool_call_id":"call_1","content":"42"}}])";
+  const auto turn = [&](std::string_view call) {
+    return refused_messages(fmt::format(fmt::runtime(kTurn), call));
+  };
+  EXPECT_EQ(turn(R"({"id":"call_1","type":"function",
+                     "function":{"name":"f","arguments":"{\"a\": 1}"}})"),
+            "");
+  EXPECT_EQ(turn(R"({"id":"","function":{"name":"f","arguments":{"a":1}}})"), "");
+  EXPECT_EQ(turn(R"({"id":"1","function":{"name":"f","arguments":""}})"), "");
+  EXPECT_EQ(turn("1"), "messages[1].tool_calls[0]");
+  EXPECT_EQ(turn("{}"), "messages[1].tool_calls[0].id");
+  EXPECT_EQ(turn(R"({"id":"1","type":"x"})"), "messages[1].tool_calls[0].type");
+  EXPECT_EQ(turn(R"({"id":"1"})"), "messages[1].tool_calls[0].function");
+  EXPECT_EQ(turn(R"({"id":"1","function":{}})"), "messages[1].tool_calls[0].function.name");
+  for (const std::string_view wrong : {R"("[1]")", R"("{")", "1", "null", "[]"})
+    EXPECT_EQ(turn(fmt::format(R"({{"id":"1","function":{{"name":"f","arguments":{}}}}})", wrong)),
+              "messages[1].tool_calls[0].function.arguments")
+        << wrong;
+  EXPECT_EQ(refused_messages(R"([{"role":"tool","content":"42"}])"), "messages[0].tool_call_id");
+  EXPECT_EQ(refused_messages(R"([{"role":"tool","content":"42","tool_call_id":1}])"),
+            "messages[0].tool_call_id");
+  EXPECT_EQ(refused_messages(R"([{"role":"user","content":"x","tool_calls":[{"id":"1"}]}])"),
+            "messages[0].tool_calls");
+  EXPECT_EQ(refused_messages(R"([{"role":"assistant","reasoning_content":[]}])"),
+            "messages[0].reasoning_content");
 }
 
 TEST(ApiRequest, OwnTemplateNeedsTrust) {

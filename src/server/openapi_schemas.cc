@@ -21,23 +21,41 @@ std::string_view openapi_schemas() {
 "TextPart": {"type": "object", "required": ["type", "text"], "properties": {
   "type": {"const": "text"}, "text": {"type": "string"}}},
 "Message": {"type": "object", "required": ["role"], "properties": {
-    "role": {"enum": ["system", "developer", "user", "assistant"]},
+    "role": {"enum": ["system", "developer", "user", "assistant", "tool"]},
     "content": {"anyOf": [{"type": "string"},
       {"type": "array", "items": {"$ref": "#/components/schemas/TextPart"}}, {"type": "null"}]},
-    "tool_calls": {"enum": [null, [], {}]}, "function_call": {"enum": [null, [], {}]}},
+    "reasoning_content": {"type": ["string", "null"]},
+    "tool_calls": {"type": ["array", "null"], "description": "Of the assistant",
+      "items": {"$ref": "#/components/schemas/ToolCall"}},
+    "tool_call_id": {"type": ["string", "null"], "description": "Of a tool: what it answers"},
+    "function_call": {"enum": [null, [], {}]}},
   "anyOf": [{"properties": {"role": {"const": "assistant"}}},
     {"required": ["content"], "properties": {"content": {"type": ["string", "array"]}}}]},
+"Tool": {"type": "object", "required": ["type", "function"], "properties": {
+  "type": {"const": "function"},
+  "function": {"type": "object", "required": ["name"], "properties": {
+    "name": {"type": "string", "pattern": "^[a-zA-Z0-9_.-]{1,64}$"},
+    "description": {"type": ["string", "null"]}, "parameters": {"type": ["object", "null"]},
+    "strict": {"type": ["boolean", "null"], "description": "Taken and not enforced"}}}}},
+"ToolCall": {"type": "object", "required": ["id", "function"], "properties": {
+  "id": {"type": "string"}, "type": {"const": "function"},
+  "function": {"type": "object", "required": ["name", "arguments"], "properties": {
+    "name": {"type": "string"},
+    "arguments": {"type": "string", "description": "A JSON object"}}}}},
 "Usage": {"type": "object", "required": ["prompt_tokens", "completion_tokens", "total_tokens"],
   "properties": {"prompt_tokens": {"type": "integer"}, "completion_tokens": {"type": "integer"},
     "total_tokens": {"type": "integer"}, "prompt_tokens_details": {"type": "object",
-      "properties": {"cached_tokens": {"type": "integer"}}}}},
+      "properties": {"cached_tokens": {"type": "integer"}}},
+    "completion_tokens_details": {"type": "object", "description":
+      "Where the model's reasoning is told from its answer",
+      "properties": {"reasoning_tokens": {"type": "integer"}}}}},
 "Timings": {"type": "object", "description": "With llama.cpp's names; of the prompt that took longest",
   "properties": {"queue_ms": {"type": "number"}, "cache_n": {"type": "integer"},
     "prompt_n": {"type": "integer"}, "prompt_ms": {"type": "number"},
     "prompt_per_second": {"type": "number"}, "predicted_n": {"type": "integer"},
     "predicted_ms": {"type": "number"}, "predicted_per_second": {"type": "number"}}},
-"FinishReason": {"enum": ["stop", "length", "abort", "error"],
-  "description": "abort: the server cut it, as when it is stopped"},
+"FinishReason": {"enum": ["stop", "length", "tool_calls", "abort", "error"],
+  "description": "tool_calls: it stopped to have tools called. abort: the server cut it, as when it is stopped"},
 "StopReason": {"type": ["string", "integer", "null"],
   "description": "The stop text or stop token that ended the answer"},
 "TokenIds": {"type": "array", "items": {"type": "integer"}},
@@ -67,7 +85,10 @@ std::string_view openapi_schemas() {
       "required": ["index", "message", "finish_reason"], "properties": {
         "index": {"type": "integer"},
         "message": {"type": "object", "required": ["role", "content"], "properties": {
-          "role": {"const": "assistant"}, "content": {"type": "string"}}},
+          "role": {"const": "assistant"},
+          "content": {"type": ["string", "null"], "description": "null: there are calls alone"},
+          "reasoning_content": {"type": ["string", "null"]},
+          "tool_calls": {"type": "array", "items": {"$ref": "#/components/schemas/ToolCall"}}}},
         "logprobs": {"$ref": "#/components/schemas/ChatLogprobs"},
         "finish_reason": {"$ref": "#/components/schemas/FinishReason"},
         "stop_reason": {"$ref": "#/components/schemas/StopReason"},

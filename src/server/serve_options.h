@@ -49,6 +49,8 @@ struct ServeOptions {
   std::optional<uint64_t> seed = {};   // of requests that name none; unset: a fresh one each
   int max_logprobs = kMaxLogprobs;
   bool trust_request_chat_template = false;
+  // Names of text/answer_format.h, auto or none.
+  std::string reasoning_parser = "auto", tool_call_parser = "auto";
 
   double max_queue_wait_s = 0;     // 0: no limit
   double shutdown_timeout_s = 30;  // for answers on their way when the server is asked to stop

@@ -7,6 +7,7 @@
 #include <ctime>
 #include <utility>
 
+#include "base/rng.h"
 #include "base/version.h"
 #include "engine/admission.h"
 #include "formats/quote.h"
@@ -52,6 +53,20 @@ std::vector<std::optional<std::string>> texts_of(CompletionRequest& request) {
   return texts;
 }
 
+const nlohmann::ordered_json& messages_of(const ChatRequest& request) { return request.messages; }
+const nlohmann::ordered_json& messages_of(const TokenizeRequest& request) {
+  return *request.messages;
+}
+
+// Not before the model has learned of tools that nobody would hear it call.
+ApiError unknown_tool_format() {
+  return {.message =
+              "tools: how this model writes its calls is not known; name the format when the "
+              "server is started (--tool-call-parser), or leave the tools out",
+          .param = "tools",
+          .code = "unsupported_parameter"};
+}
+
 }  // namespace
 
 Service::Service(ServeOptions options, Log& log)
@@ -83,6 +98,8 @@ const LoadedEngine& Service::set_ready(LoadedEngine loaded, EngineOptions option
   s.options = std::move(options);
   s.loaded = std::move(loaded);
   s.chat_template = std::move(chat_template);
+  s.reasoning = find_reasoning_format(options_.reasoning_parser, s.chat_template).value_or(nullptr);
+  s.tools = find_tool_format(options_.tool_call_parser, s.chat_template).value_or(nullptr);
   int num_blocks = 0;
   s.loaded.engine->inspect(
       [&](EngineCore& core) { num_blocks = core.scheduler().pool().num_blocks(); });
@@ -258,28 +275,46 @@ ApiResult<std::vector<Request>> Service::prompts_of(CompletionRequest& request) 
   return prompts;
 }
 
-ApiResult<std::vector<TokenId>> Service::render(const nlohmann::ordered_json& messages,
-                                                const ChatOptions& chat,
-                                                const std::optional<std::string>& chat_template,
-                                                nlohmann::ordered_json kwargs) const {
-  TemplateExtras extras{.kwargs = std::move(kwargs)};
+template <class ApiRequest>
+ApiResult<ChatPrompt> Service::render(ApiRequest& request) const {
+  TemplateExtras extras{.kwargs = std::move(request.chat_template_kwargs),
+                        .tools = std::move(request.tools)};
   std::optional<ChatTemplate> own;
-  if (chat_template) {
-    auto parsed = ChatTemplate::parse(*chat_template);
+  if (request.chat_template) {
+    auto parsed = ChatTemplate::parse(*request.chat_template);
     if (!parsed) return tl::make_unexpected(param_error(parsed.error(), "chat_template"));
     own = std::move(*parsed);
     extras.chat_template = &*own;
   }
-  auto rendered = render_chat(serving_.loaded, messages, chat, extras);
-  if (!rendered) return tl::make_unexpected(param_error(rendered.error(), "messages"));
-  return std::move(rendered->ids);
+  auto rendered = render_chat(serving_.loaded, messages_of(request), request.chat, extras);
+  if (rendered) return std::move(*rendered);
+  const bool is_tools = rendered.error().message.starts_with("tools:");
+  return tl::make_unexpected(param_error(rendered.error(), is_tools ? "tools" : "messages"));
+}
+
+// How the answer will be taken apart.
+void Service::set_format(ChatRequest& request, const TextSpan& end_of_prompt) const {
+  AnswerFormat& format = request.format;
+  format.reasoning = serving_.reasoning;
+  if (format.reasoning)
+    format.begins_in_reasoning = begins_in_reasoning(*format.reasoning, end_of_prompt);
+  for (const std::string_view marker : markers_of(format.reasoning, format.tools))
+    if (const auto id = serving_.loaded.tokenizer->find_control(marker))
+      request.shown_control_tokens.push_back(*id);
 }
 
 ApiResult<Request> Service::prompt_of(ChatRequest& request) const {
-  auto ids = render(request.messages, request.chat, request.chat_template,
-                    std::move(request.chat_template_kwargs));
-  if (!ids) return tl::make_unexpected(ids.error());
-  return finish_prompt(request, std::move(*ids));
+  if (!request.tools.is_null()) {
+    if (!serving_.tools) return tl::make_unexpected(unknown_tool_format());
+    request.format.tools = serving_.tools;
+    request.format.parallel_calls = request.parallel_tool_calls;
+  }
+  auto rendered = render(request);
+  if (!rendered) return tl::make_unexpected(rendered.error());
+  set_format(request, rendered->end);
+  auto prompt = finish_prompt(request, std::move(rendered->ids));
+  if (prompt) prompt->shown_control_tokens = request.shown_control_tokens;
+  return prompt;
 }
 
 template <class ApiRequest>
@@ -289,11 +324,11 @@ void Service::start(const Exchange& exchange, ApiRequest& request, std::vector<R
   if (options_.seed && !request.params.seed)
     for (Request& prompt : prompts) prompt.params.seed = options_.seed;
   const std::string request_id = request_id_of(exchange->request(), request.request_id);
-  AnswerHead head{
-      .id = fmt::format("{}-{}", id_prefix, request_id),
-      .created = std::time(nullptr),
-      .model = request.model,
-      .system_fingerprint = fmt::format("octavo-{}-{}", version(), serving_.loaded.isa)};
+  AnswerHead head{.id = fmt::format("{}-{}", id_prefix, request_id),
+                  .created = std::time(nullptr),
+                  .model = request.model,
+                  .system_fingerprint = fmt::format("octavo-{}-{}", version(), serving_.loaded.isa),
+                  .call_seed = fresh_seed()};
   SessionRequest session{.prompts = std::move(prompts),
                          .prompt_texts = std::move(prompt_texts),
                          .writer = make_answer_writer(request, *serving_.loaded.tokenizer, head),
@@ -361,10 +396,9 @@ void Service::post_tokenize(const Exchange& exchange) {
   const Tokenizer& tokenizer = *serving_.loaded.tokenizer;
   std::vector<TokenId> ids;
   if (request->messages) {
-    auto rendered = render(*request->messages, request->chat, request->chat_template,
-                           std::move(request->chat_template_kwargs));
+    auto rendered = render(*request);
     if (!rendered) return respond(exchange, rendered.error());
-    ids = std::move(*rendered);
+    ids = std::move(rendered->ids);
   } else {
     auto encoded = tokenize_text(*request, tokenizer);
     if (!encoded) return respond(exchange, encoded.error());

@@ -15,6 +15,7 @@
 
 #include "engine/load.h"
 #include "http/exchange.h"
+#include "llm/chat_prompt.h"
 #include "server/access.h"
 #include "server/adapters.h"
 #include "server/admission_gate.h"
@@ -32,6 +33,8 @@ struct Serving {
   std::unique_ptr<Metrics> metrics;
   std::unique_ptr<AdmissionGate> gate;
   std::string chat_template;  // its source; empty: none
+  const ReasoningFormat* reasoning = nullptr;
+  const ToolFormat* tools = nullptr;  // nullptr: not known, so tools are refused
   LoadedEngine loaded;
   ApiLimits limits;
   EngineOptions options;
@@ -103,11 +106,11 @@ class Service {
   void post_embeddings(const Exchange& exchange);
 
   ApiResult<std::vector<Request>> prompts_of(CompletionRequest& request) const;
-  ApiResult<std::vector<TokenId>> render(const nlohmann::ordered_json& messages,
-                                         const ChatOptions& chat,
-                                         const std::optional<std::string>& chat_template,
-                                         nlohmann::ordered_json kwargs) const;
+  // Of a chat or of /tokenize: its messages, and what the template is given beside them.
+  template <class ApiRequest>
+  ApiResult<ChatPrompt> render(ApiRequest& request) const;
   ApiResult<Request> prompt_of(ChatRequest& request) const;
+  void set_format(ChatRequest& request, const TextSpan& end_of_prompt) const;
   ApiResult<Request> finish_prompt(GenerationRequest& request, std::vector<TokenId> ids) const;
   std::optional<ApiError> check_model(std::string& model) const;
   // The adapter of that name; nullptr: the model itself is meant.

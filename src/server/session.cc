@@ -256,10 +256,10 @@ void Session::write_event(Prompt& prompt, const ChoiceEvent& event) {
   const auto choice = static_cast<size_t>(event.choice);
   const bool is_first = !prompt.told[choice];
   prompt.told[choice] = true;
-  const std::string json =
-      request_.writer->event(event, request_.continuous_usage_stats ? &so_far_ : nullptr,
-                             is_first && prompt.prompt ? &*prompt.prompt : nullptr);
-  if (!exchange_->write(sse(json))) end_with(slow_reader());
+  for (const std::string& json :
+       request_.writer->events(event, request_.continuous_usage_stats ? &so_far_ : nullptr,
+                               is_first && prompt.prompt ? &*prompt.prompt : nullptr))
+    if (!exchange_->write(sse(json))) return end_with(slow_reader());
 }
 
 // All prompts have ended.

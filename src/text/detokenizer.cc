@@ -1,9 +1,13 @@
 #include "text/detokenizer.h"
 
+#include <algorithm>
+
 namespace octavo {
 
 void Detokenizer::append(TokenId id, std::string& out) {
-  if (skip_special_ && tokenizer_->is_control(id)) return;
+  if (skip_special_ && tokenizer_->is_control(id) &&
+      std::find(shown_.begin(), shown_.end(), id) == shown_.end())
+    return;
   const std::string piece = tokenizer_->piece(id, state_);
   std::string_view bytes = piece;
   if (strip_ && !tokenizer_->has_pipeline() && !bytes.empty() && !tokenizer_->is_control(id)) {

@@ -2,6 +2,7 @@
 // released at once.
 #pragma once
 
+#include <span>
 #include <string>
 
 #include "core/ids.h"
@@ -14,9 +15,13 @@ namespace octavo {
 // options.
 class Detokenizer {
  public:
-  // The tokenizer must outlive this.
-  Detokenizer(const Tokenizer& tokenizer, bool skip_special, SpacePrefix prefix = SpacePrefix::keep)
-      : tokenizer_(&tokenizer), skip_special_(skip_special), strip_(prefix == SpacePrefix::strip) {
+  // shown: control tokens that are not skipped. It and the tokenizer must outlive this.
+  Detokenizer(const Tokenizer& tokenizer, bool skip_special, SpacePrefix prefix = SpacePrefix::keep,
+              std::span<const TokenId> shown = {})
+      : tokenizer_(&tokenizer),
+        skip_special_(skip_special),
+        strip_(prefix == SpacePrefix::strip),
+        shown_(shown) {
     if (!strip_) state_ = PieceDecoder::inside();
   }
 
@@ -31,6 +36,7 @@ class Detokenizer {
   bool skip_special_;
   bool strip_;  // still looking for the first text
   PieceDecoder::State state_;
+  std::span<const TokenId> shown_;
   Utf8Repair repair_;
 };
 

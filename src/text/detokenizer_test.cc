@@ -47,6 +47,9 @@ TEST(Detokenizer, NeverSplitsACharacter) {
 
 TEST(Detokenizer, SkipsControlTokensWhenAsked) {
   const Tokenizer tokenizer = make(testing::tiny_byte_spec());
+  const std::vector<TokenId> shown = {TokenId{263}};
+  EXPECT_EQ(stream(Detokenizer(tokenizer, true, SpacePrefix::keep, shown), {262, 'a', 263}),
+            (Parts{"", "a", "<eos>", ""}));
   EXPECT_EQ(stream(Detokenizer(tokenizer, true), {262, 'a', 264, 263}),
             (Parts{"", "a", "<think>", "", ""}));
   EXPECT_EQ(stream(Detokenizer(tokenizer, false), {262, 'a', 264, 263}),
