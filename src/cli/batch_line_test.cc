@@ -37,6 +37,18 @@ TEST(BatchLine, ReadsEachForm) {
   EXPECT_EQ(chat.echo.dump(), R"({"custom_id":"q-1"})");
 }
 
+TEST(BatchLine, ToolsKeepTheOrderOfTheirMembers) {
+  const auto chat = parse_batch_line(
+      R"({"messages": [{"role": "user", "content": "x"}], "chat_template_kwargs": {"z": 1, "a": 2},
+          "tools": [{"type": "function", "function": {"name": "f", "description": "d"}}]})",
+      {});
+  ASSERT_TRUE(chat.line) << chat.line.error().message;
+  EXPECT_EQ(chat.line->tools.dump(),
+            R"([{"type":"function","function":{"name":"f","description":"d"}}])");
+  EXPECT_EQ(chat.line->chat_template_kwargs.dump(), R"({"z":1,"a":2})");
+  EXPECT_TRUE(parse_batch_line(R"({"messages": [], "tools": []})", {}).line->tools.is_null());
+}
+
 TEST(BatchLine, RefusesTheRest) {
   struct Case {
     std::string text, words;
@@ -65,6 +77,9 @@ TEST(BatchLine, RefusesTheRest) {
            {R"({"prompt": "a", "custom_id": {}})", "custom_id"},
            {R"({"prompt": "a", "add_generation_prompt": true})", "needs messages"},
            {R"({"messages": [], "continue_final_message": 1})", "true or false"},
+           {R"({"messages": [], "tools": [{"type": "x"}]})", "tools[0].type must be"},
+           {R"({"messages": [], "chat_template_kwargs": 1})", "must be an object"},
+           {R"({"prompt": "a", "tools": []})", "needs messages"},
        }) {
     const auto parsed = parse_batch_line(text, {});
     ASSERT_FALSE(parsed.line) << text;

@@ -184,7 +184,8 @@ class Errors(ClientCase):
             self.assertIn(field, error.message)
         self.raises(openai.BadRequestError, self.chat, stream=True, n=0)
         tool = {"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties": {}}}}
-        self.assertEqual("unsupported_parameter", self.raises(openai.BadRequestError, self.chat, tools=[tool]).code)
+        error = self.raises(openai.BadRequestError, self.chat, tools=[tool])  # the stub's template has no place for them
+        self.assertEqual(("unsupported_parameter", "tools"), (error.code, error.param))
         long = self.raises(openai.BadRequestError, self.complete, prompt=[65] * 1_000_000)
         self.assertEqual("context_length_exceeded", long.code)
 
@@ -202,6 +203,119 @@ class Errors(ClientCase):
         with Server(STUB, "--api-key", "right") as server:
             self.raises(openai.AuthenticationError, client_of(server).models.list)
             self.assertTrue(client_of(server, api_key="right").models.list().data)
+
+
+# Shows tools and gives the marks of Qwen 3 away. The stub repeats what stands after the last bos_token.
+TOOL_TEMPLATE = ("{# <tool_call> </think> #}{% if tools %}{{ tools | tojson }}{% endif %}{% for m in messages %}{{ bos_token }}"
+                 "{{ m.reasoning_content or '' }}{% for c in m.tool_calls or [] %}{{ c.function.name }}"
+                 "{{ c.function.arguments | tojson }}{% endfor %}{{ m.content or '' }}{% endfor %}{{ eos_token }}")
+WEATHER = {"type": "function", "function": {"name": "weather", "description": "Of a city", "strict": True, "parameters": {
+    "type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"], "additionalProperties": False}}}
+
+
+def call_of(city):
+    return '<tool_call>\n{"name": "weather", "arguments": {"city": "%s"}}\n</tool_call>' % city
+
+
+class Tools(ClientCase):
+    """The model says what the user says."""
+
+    FLAGS = ["--echo", "--chat-template", TOOL_TEMPLATE, "--enable-auto-tool-choice"]
+    SAID = "<think>\nParis, then Rome.\n</think>\n\nLet me look.\n" + call_of("Paris") + "\n" + call_of("Rome")
+
+    def say(self, text, **options):
+        return self.chat(**{"messages": [{"role": "user", "content": text}], "max_tokens": 400, "tools": [WEATHER], **options})
+
+    def test_calls_and_reasoning(self):
+        answer = self.say(self.SAID)
+        choice = answer.choices[0]
+        self.assertEqual("tool_calls", choice.finish_reason)
+        self.assertEqual("Let me look.", choice.message.content)
+        self.assertEqual("Paris, then Rome.", choice.message.reasoning_content)
+        calls = choice.message.tool_calls
+        self.assertEqual([("weather", '{"city": "Paris"}'), ("weather", '{"city": "Rome"}')],
+                         [(c.function.name, c.function.arguments) for c in calls])
+        self.assertEqual(2, len({c.id for c in calls}))
+        self.assertTrue(all(c.id.startswith("call_") and c.type == "function" for c in calls))
+        details = answer.usage.completion_tokens_details
+        self.assertTrue(10 < details.reasoning_tokens < answer.usage.completion_tokens)
+
+    def test_a_stream_of_calls(self):
+        chunks = list(self.say(self.SAID, stream=True, stream_options={"include_usage": True}))
+        deltas = [c.choices[0].delta for c in chunks if c.choices]
+        self.assertEqual("Let me look.", "".join(d.content or "" for d in deltas))
+        self.assertEqual("Paris, then Rome.", "".join(getattr(d, "reasoning_content", None) or "" for d in deltas))
+        calls = {}
+        for part in (call for d in deltas for call in d.tool_calls or []):
+            if part.index not in calls:
+                self.assertTrue(part.id and part.type == "function" and part.function.name == "weather")
+                calls[part.index] = ""
+            else:
+                self.assertFalse(part.id or part.function.name)
+            calls[part.index] += part.function.arguments
+        self.assertEqual({0: '{"city": "Paris"}', 1: '{"city": "Rome"}'}, calls)
+        self.assertEqual("tool_calls", [c for c in chunks if c.choices][-1].choices[0].finish_reason)
+        self.assertGreater(chunks[-1].usage.completion_tokens_details.reasoning_tokens, 10)
+
+    def test_the_stream_helper(self):
+        with self.client.beta.chat.completions.stream(
+                model=self.model, messages=[{"role": "user", "content": self.SAID}], max_tokens=400, tools=[WEATHER]) as stream:
+            done = [event for event in stream if event.type == "tool_calls.function.arguments.done"]
+            final = stream.get_final_completion()
+        self.assertEqual([{"city": "Paris"}, {"city": "Rome"}], [event.parsed_arguments for event in done])
+        self.assertEqual(2, len(final.choices[0].message.tool_calls))
+
+    def test_the_answer_may_be_sent_back(self):
+        message = self.say(self.SAID).choices[0].message
+        results = [{"role": "tool", "tool_call_id": call.id, "content": "12 degrees"} for call in message.tool_calls]
+        back = [{"role": "user", "content": "x"}, message.model_dump(exclude_none=True), *results]
+        answer = self.chat(messages=back, tools=[WEATHER], max_tokens=50)
+        self.assertEqual(("12 degrees", "stop"), (answer.choices[0].message.content, answer.choices[0].finish_reason))
+        alone = self.say(call_of("Bern")).choices[0].message
+        self.assertIsNone(alone.content)
+        self.chat(messages=[{"role": "user", "content": "x"}, alone.model_dump(),
+                            {"role": "tool", "tool_call_id": alone.tool_calls[0].id, "content": "y"}], max_tokens=5)
+
+    def test_what_is_not_a_call_is_content(self):
+        for text in ("Hello", "<tool_call>{nonsense}</tool_call>", '<tool_call>{"name": "weather", "arg'):
+            choice = self.say(text).choices[0]
+            self.assertEqual((text, None, "stop"), (choice.message.content, choice.message.tool_calls, choice.finish_reason))
+        cut = self.say(call_of("Paris"), max_tokens=20).choices[0]
+        self.assertEqual("length", cut.finish_reason)
+        self.assertTrue(cut.message.content and call_of("Paris").startswith(cut.message.content), cut)
+
+    def test_choices(self):
+        text = call_of("Paris") + call_of("Rome")
+        hidden = self.say(text, tool_choice="none")
+        self.assertEqual((text, None), (hidden.choices[0].message.content, hidden.choices[0].message.tool_calls))
+        self.assertLess(hidden.usage.prompt_tokens, self.say(text).usage.prompt_tokens, "the tools are not shown")
+        self.assertEqual(1, len(self.say(text, parallel_tool_calls=False).choices[0].message.tool_calls))
+        named = {"type": "function", "function": {"name": "weather"}}
+        unknown = {"type": "function", "function": {"name": "wether"}}
+        for choice, param in (("required", "tool_choice"), (named, "tool_choice"), (unknown, "tool_choice.function.name")):
+            self.assertEqual(param, self.raises(openai.BadRequestError, self.say, text=text, tool_choice=choice).param)
+        wrong = [{"type": "function", "function": {"name": "a b"}}]
+        self.assertEqual("tools[0].function.name", self.raises(openai.BadRequestError, self.say, text=text, tools=wrong).param)
+
+    def test_reasoning_may_be_left_out(self):
+        answer = self.say(self.SAID, extra_body={"include_reasoning": False})
+        self.assertNotIn("reasoning_content", answer.choices[0].message.model_extra)
+        self.assertGreater(answer.usage.completion_tokens_details.reasoning_tokens, 10)
+        cut = self.say(self.SAID, max_tokens=15).choices[0]
+        self.assertEqual(("", "length"), (cut.message.content, cut.finish_reason))
+        self.assertEqual("Paris", cut.message.reasoning_content[:5])
+
+
+class NoTools(ClientCase):
+    """A template without a place for tools, though their form is known."""
+
+    FLAGS = ["--tool-call-parser", "hermes", "--reasoning-parser", "none"]
+
+    def test_tools_are_not_dropped_in_silence(self):
+        error = self.raises(openai.BadRequestError, self.chat, tools=[WEATHER])
+        self.assertEqual("tools", error.param)
+        self.assertIn("no place for tools", error.message)
+        self.assertTrue(self.chat(tools=[WEATHER], tool_choice="none").choices)
 
 
 class Slow(ClientCase):
