@@ -325,7 +325,7 @@ Result<void> HfModel::read_permuted_bias(const TensorView& source, std::byte* ou
   dequantize_row(source.type, source.data.data(), values.data(), source.cols());
   for (int64_t row = 0; row < source.cols(); ++row)
     std::memcpy(out + row * static_cast<int64_t>(sizeof(float)),
-                &values[static_cast<size_t>(source_row(row, hf_.head_dim))], sizeof(float));
+                &values[static_cast<size_t>(hf_row_of(row, hf_.head_dim))], sizeof(float));
   return {};
 }
 

@@ -37,7 +37,9 @@ class EmbeddingWriter : public AnswerWriter {
     return fmt::format(R"({{"object":"list","data":[{}],{})", data, to_line(rest).substr(1));
   }
 
-  std::string event(const ChoiceEvent&, const Usage*, const RequestOutput*) override { return ""; }
+  std::vector<std::string> events(const ChoiceEvent&, const Usage*, const RequestOutput*) override {
+    return {};
+  }
   std::string usage_event(const Usage&, const Timings&, uint64_t) override { return ""; }
 
  private:
