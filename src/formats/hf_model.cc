@@ -43,7 +43,9 @@ Result<std::unique_ptr<HfModel>> HfModel::open(const std::string& folder, Weight
   OCTAVO_TRY(HfMetadata hf, read_hf_metadata(text_of(config), config.path(), name_of(folder)));
   OCTAVO_CHECK_OK(read_hf_pooling(folder, hf.family->architecture, hf.keys));
   OCTAVO_TRY(GgufMetadata metadata, GgufMetadata::create(folder, hf.keys.entries()));
-  const Integers integers = hf.quantization ? Integers::read : Integers::refused;
+  // Checkpoints of encoders hold the numbers of positions.
+  const bool has_integers = hf.quantization || hf.family->encoder;
+  const Integers integers = has_integers ? Integers::read : Integers::refused;
   OCTAVO_TRY(Shards shards, Shards::open(folder, integers));
   std::unique_ptr<HfModel> model(
       new HfModel(std::move(metadata), std::move(hf), std::move(shards), std::move(config)));
@@ -72,6 +74,12 @@ Result<std::vector<HfModel::Part>> HfModel::find_parts() const {
     for (const ShardTensor& tensor : tensors) parts.push_back({tensor.view->name, tensor});
   };
   if (!hf_.quantization) {
+    for (const ShardIntegers& part : shards_.integers()) {
+      const auto found = gguf_name_of(*hf_.family, part.view->name);
+      if (!found || !found->ignored)
+        return tensor_error(part.view->name, "holds integers, which no weight has",
+                            ErrorCode::unsupported);
+    }
     add_plain(shards_.tensors());
     return parts;
   }

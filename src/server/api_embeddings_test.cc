@@ -39,16 +39,16 @@ std::vector<int> ids_of(const Request& request) {
 TEST(Embeddings, EveryShapeOfInput) {
   const Tokenizer t = tokenizer();
   const int bos = raw(*t.bos()), eos = raw(*t.eos());
-  EXPECT_EQ(ids_of(requests_of(R"({"input":"ab"})")[0]), (std::vector{bos, 'a', 'b', eos}));
+  EXPECT_EQ(ids_of(requests_of(R"({"input":"ab"})")[0]), (std::vector<int>{bos, 'a', 'b', eos}));
   EXPECT_EQ(ids_of(requests_of(R"({"input":"ab","add_special_tokens":false})")[0]),
-            (std::vector{'a', 'b'}));
+            (std::vector<int>{'a', 'b'}));
   const auto texts = requests_of(R"({"input":["a","b"]})");
   ASSERT_EQ(texts.size(), 2u);
-  EXPECT_EQ(ids_of(texts[1]), (std::vector{bos, 'b', eos}));
-  EXPECT_EQ(ids_of(requests_of(R"({"input":[7,8,9]})")[0]), (std::vector{7, 8, 9}));
+  EXPECT_EQ(ids_of(texts[1]), (std::vector<int>{bos, 'b', eos}));
+  EXPECT_EQ(ids_of(requests_of(R"({"input":[7,8,9]})")[0]), (std::vector<int>{7, 8, 9}));
   const auto lists = requests_of(R"({"input":[[7],[8,9]]})");
   ASSERT_EQ(lists.size(), 2u);
-  EXPECT_EQ(ids_of(lists[1]), (std::vector{8, 9}));
+  EXPECT_EQ(ids_of(lists[1]), (std::vector<int>{8, 9}));
 }
 
 TEST(Embeddings, PoolingIsTheModelsUnlessAsked) {
@@ -73,12 +73,12 @@ TEST(Embeddings, CutOnlyWhenAsked) {
   };
   EXPECT_EQ(ids_of(requests_of(Json{{"input", text}}.dump())[0]).size(), 102u);
   EXPECT_EQ(with(-1, text).size(), 64u);
-  EXPECT_EQ(with(4, "abcdef"), (std::vector{bos, 'a', 'b', eos}));
-  EXPECT_EQ(with(8, "abcdef"), (std::vector{bos, 'a', 'b', 'c', 'd', 'e', 'f', eos}));
-  EXPECT_EQ(with(2, "abcdef"), (std::vector{bos, eos}));
-  EXPECT_EQ(with(1, "abcdef"), (std::vector{bos}));
+  EXPECT_EQ(with(4, "abcdef"), (std::vector<int>{bos, 'a', 'b', eos}));
+  EXPECT_EQ(with(8, "abcdef"), (std::vector<int>{bos, 'a', 'b', 'c', 'd', 'e', 'f', eos}));
+  EXPECT_EQ(with(2, "abcdef"), (std::vector<int>{bos, eos}));
+  EXPECT_EQ(with(1, "abcdef"), (std::vector<int>{bos}));
   EXPECT_EQ(ids_of(requests_of(R"({"input":[1,2,3],"truncate_prompt_tokens":2})")[0]),
-            (std::vector{1, 2}));
+            (std::vector<int>{1, 2}));
 }
 
 struct Refused {

@@ -33,6 +33,7 @@ class TinyBertWriter {
       add_pair(prefix + "output.dense", {hidden, inner});
       add_pair(prefix + "output.LayerNorm", {hidden});
     }
+    add_positions("embeddings.position_ids");
     return safetensors(header_.dump(), data_);
   }
 
@@ -40,6 +41,14 @@ class TinyBertWriter {
   void add_pair(const std::string& stem, const std::vector<int>& shape) {
     add(stem + ".weight", shape);
     add(stem + ".bias", {shape[0]});
+  }
+  // As old checkpoints have them.
+  void add_positions(const std::string& name) {
+    const size_t begin = data_.size();
+    const int count = config_["max_position_embeddings"];
+    for (int64_t i = 0; i < count; ++i) data_.append(reinterpret_cast<const char*>(&i), sizeof(i));
+    header_[name] = {
+        {"dtype", "I64"}, {"shape", {1, count}}, {"data_offsets", {begin, data_.size()}}};
   }
   void add(const std::string& name, const std::vector<int>& shape) {
     int count = 1;
