@@ -4,6 +4,7 @@
 
 #include <random>
 
+#include "formats/gguf.h"
 #include "support/lora_files.h"
 #include "support/paths.h"
 

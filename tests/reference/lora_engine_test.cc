@@ -16,6 +16,8 @@ namespace {
 
 using namespace testing;
 
+constexpr int kPrompt = 50;  // tokens; of a known prompt all but the last are found
+
 using Adapter = std::shared_ptr<const LoraAdapter>;
 
 LoadedEngine engine_of(EngineOptions options) {
@@ -41,7 +43,7 @@ class LoraEngine : public ::testing::Test {
   }
   static Request request(int first, Adapter adapter, std::string salt = {}) {
     Request r;
-    for (int i = 0; i < 50; ++i) r.prompt_token_ids.push_back(TokenId{(first + 7 * i) % 200 + 1});
+    for (int i = 0; i < kPrompt; ++i) r.prompt_token_ids.push_back(TokenId{(first + 7 * i) % 200 + 1});
     r.params.max_tokens = 12;
     r.params.temperature = 0;
     r.params.ignore_eos = true;
@@ -67,13 +69,13 @@ TEST_F(LoraEngine, NothingIsFoundUnderAnotherKey) {
   const Adapter x = load(engine, write(1, "x")), y = load(engine, write(2, "y"));
   const auto first = run(engine, request(3, x));
   EXPECT_EQ(first.num_cached_tokens, 0);
-  EXPECT_EQ(run(engine, request(3, x)).num_cached_tokens, 48);
+  EXPECT_EQ(run(engine, request(3, x)).num_cached_tokens, kPrompt - 1);
   EXPECT_EQ(run(engine, request(3, nullptr)).num_cached_tokens, 0);
   EXPECT_EQ(run(engine, request(3, y)).num_cached_tokens, 0);
   EXPECT_EQ(run(engine, request(3, x, "salt")).num_cached_tokens, 0);
   // A salt that is spelled like the adapter is no adapter.
   EXPECT_EQ(run(engine, request(3, nullptr, x->identity())).num_cached_tokens, 0);
-  EXPECT_EQ(run(engine, request(3, nullptr)).num_cached_tokens, 48);
+  EXPECT_EQ(run(engine, request(3, nullptr)).num_cached_tokens, kPrompt - 1);
 }
 
 TEST_F(LoraEngine, AnotherContentOfTheSameNameFindsNothing) {
@@ -84,7 +86,7 @@ TEST_F(LoraEngine, AnotherContentOfTheSameNameFindsNothing) {
   EXPECT_NE(logprob(before), logprob(other));
   // The first content again is known again, and says the same.
   const auto again = run(engine, request(3, load(engine, write(1, "name"))));
-  EXPECT_EQ(again.num_cached_tokens, 48);
+  EXPECT_EQ(again.num_cached_tokens, kPrompt - 1);
   EXPECT_EQ(again.outputs[0].token_ids, before.outputs[0].token_ids);
   EXPECT_EQ(logprob(again), logprob(before));
 }
