@@ -43,7 +43,8 @@ class LoraEngine : public ::testing::Test {
   }
   static Request request(int first, Adapter adapter, std::string salt = {}) {
     Request r;
-    for (int i = 0; i < kPrompt; ++i) r.prompt_token_ids.push_back(TokenId{(first + 7 * i) % 200 + 1});
+    for (int i = 0; i < kPrompt; ++i)
+      r.prompt_token_ids.push_back(TokenId{(first + 7 * i) % 200 + 1});
     r.params.max_tokens = 12;
     r.params.temperature = 0;
     r.params.ignore_eos = true;
