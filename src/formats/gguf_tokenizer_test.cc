@@ -58,7 +58,8 @@ TEST(GgufTokenizer, WordPieceIsSpelledInItsOwnWay) {
     const auto tokenizer = Tokenizer::create(std::move(*spec));
     EXPECT_TRUE(tokenizer) << tokenizer.error().message;
     std::vector<int> ids;
-    for (const TokenId id : *tokenizer->encode(text, {.add_special = true})) ids.push_back(raw(id));
+    const auto encoded = tokenizer->encode(text, {.add_special = true});
+    for (const TokenId id : *encoded) ids.push_back(raw(id));
     return ids;
   };
   const auto with_unknown = [] { return bert().u32("tokenizer.ggml.unknown_token_id", 0); };
