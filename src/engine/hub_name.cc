@@ -119,10 +119,10 @@ Result<HubName> parse_hub_name(std::string_view text) {
 bool is_folder_file(std::string_view path) {
   constexpr std::string_view kTexts[] = {"config.json",         "generation_config.json",
                                          "tokenizer.json",      "tokenizer_config.json",
-                                         "chat_template.jinja", "model.safetensors.index.json"};
-  return is_part(path) &&
-         (path.ends_with(".safetensors") ||
-          std::find(std::begin(kTexts), std::end(kTexts), path) != std::end(kTexts));
+                                         "chat_template.jinja", "model.safetensors.index.json",
+                                         "modules.json",        "1_Pooling/config.json"};
+  return std::find(std::begin(kTexts), std::end(kTexts), path) != std::end(kTexts) ||
+         (is_part(path) && path.ends_with(".safetensors"));
 }
 
 std::string hub_folder() { return models_folder() + "/hub"; }

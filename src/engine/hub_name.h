@@ -35,8 +35,8 @@ std::string hub_folder();
 std::string cache_folder(const HubName& name);
 std::string cache_path(const HubName& name);
 
-// Of a model that is a folder: a file that is read of it, in no folder of its own (config.json,
-// tokenizer.json, model.safetensors and so on).
+// Of a model that is a folder: a file that is read of it (config.json, tokenizer.json,
+// model.safetensors and so on).
 bool is_folder_file(std::string_view path);
 
 // The file that gets its name last: a folder that has it is whole.

@@ -49,8 +49,8 @@ TEST(HubName, AFolderConsistsOfKnownFiles) {
     EXPECT_TRUE(is_folder_file(path)) << path;
   for (const char* path :
        {"", "README.md", "x.py", "vocab.json", "pytorch_model.bin", "a/model.safetensors",
-        "../model.safetensors", ".safetensors", ".a.safetensors", "a b.safetensors",
-        "a\\b.safetensors", "a.safetensors/", "%2e.safetensors", "a.gguf"})
+        "a/config.json", "../config.json", "../model.safetensors", ".safetensors", ".a.safetensors",
+        "a b.safetensors", "a\\b.safetensors", "a.safetensors/", "%2e.safetensors", "a.gguf"})
     EXPECT_FALSE(is_folder_file(path)) << path;
 }
 

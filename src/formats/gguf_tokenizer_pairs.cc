@@ -35,9 +35,11 @@ class PairWriter {
  private:
   Result<void> write_kind() {
     if (spec_.model != "gpt2" && spec_.model != "llama")
-      return fail(ErrorCode::unsupported,
-                  fmt::format("{}: a tokenizer of the kind {} cannot be written to a GGUF file",
-                              name_, quote(spec_.model)));
+      return fail(
+          ErrorCode::unsupported,
+          fmt::format("{}: its tokenizer, of the kind {}, does what a GGUF file cannot say, "
+                      "so that none can be written; the folder itself can be used",
+                      name_, quote(spec_.model)));
     pairs_.set_string("tokenizer.ggml.model", spec_.model);
     OCTAVO_TRY(const std::string pre, pretokenizer());
     pairs_.set_string("tokenizer.ggml.pre", pre);

@@ -125,7 +125,6 @@ Result<WeightSource> weight_source(const GgufFile& file) {
 }
 
 Result<WeightSource> weight_source(const HfModel& folder) {
-  OCTAVO_CHECK_OK(check_complete(folder));
   WeightSource source{.name = folder.file(),
                       .tensors = folder.tensors(),
                       .read =
@@ -136,8 +135,10 @@ Result<WeightSource> weight_source(const HfModel& folder) {
   for (const GgufEntry& entry : folder.metadata()) source.metadata.copy(entry);
   OCTAVO_TRY(source.num_experts, num_experts(folder));
   OCTAVO_TRY(const TokenizerSpec tokenizer, folder.tokenizer());
-  const auto rows = static_cast<size_t>(folder.find_tensor(kEmbedding)->rows());
+  const TensorView* embedding = folder.find_tensor(kEmbedding);
+  const size_t rows = embedding ? static_cast<size_t>(embedding->rows()) : 0;
   OCTAVO_TRY(source.notes, add_tokenizer_pairs(tokenizer, rows, folder.file(), source.metadata));
+  OCTAVO_CHECK_OK(check_complete(folder));
   OCTAVO_CHECK_OK(note_rope(folder, source.notes));
   return source;
 }

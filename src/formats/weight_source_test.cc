@@ -18,9 +18,9 @@ using namespace testing;
 using nlohmann::json;
 namespace fs = std::filesystem;
 
-constexpr const char* kModels[] = {"llama-tied", "llama-untied", "llama-rope3", "qwen2",
-                                   "mistral",    "qwen3",        "phi3",        "gemma3",
-                                   "mixtral",    "qwen3moe"};
+constexpr const char* kModels[] = {
+    "llama-tied", "llama-untied", "llama-rope3", "qwen2", "mistral", "qwen3", "phi3",
+    "gemma3",     "mixtral",      "qwen3moe",    "olmo2", "granite", "gemma2"};
 
 Result<QuantizeReport> quantize(const std::string& in, const std::string& out, DType type) {
   const auto pool = ThreadPool::create(2).value();

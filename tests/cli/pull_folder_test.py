@@ -127,6 +127,10 @@ class PullFolderTest(PullCase):
         files = {name: body for name, body in single().items() if name in ("config.json", "tokenizer.json", SINGLE)}
         self.assert_pulled(self.folder_hub(files), files)
 
+    def test_what_says_how_embeddings_are_pooled_comes_too(self):
+        files = single() | {"modules.json": b"[]", "1_Pooling/config.json": b"{}"}
+        self.assert_pulled(self.folder_hub(files | {"2_Dense/config.json": b"{}"}), files)
+
     def test_what_is_here_is_named_offline(self):
         self.assert_pulled(self.folder_hub(single()), single())
         run = self.octavo("http://127.0.0.1:1", "inspect", "org/other")
