@@ -235,6 +235,19 @@ TEST_F(HfModelFolder, IgnoresWhatFollowsFromTheConfiguration) {
   EXPECT_EQ(open_error().message, "no error");
 }
 
+// The configuration decides: a head in the file is not that of a tied model, equal or not.
+TEST_F(HfModelFolder, ATiedModelHasNoHeadOfItsOwn) {
+  change_header([](json& header, std::string&) {
+    header["lm_head.weight"] = header["model.embed_tokens.weight"];
+    header["lm_head.weight"]["data_offsets"] = header[kFirstQ]["data_offsets"];
+    header["lm_head.weight"]["shape"] = header[kFirstQ]["shape"];
+    header.erase(kFirstQ);
+  });
+  const auto model = HfModel::open(path());
+  ASSERT_TRUE(model) << model.error().message;
+  EXPECT_EQ((*model)->find_tensor("output.weight"), nullptr);
+}
+
 TEST_F(HfModelFolder, OneSpellingOfANumber) {
   change_header([](json& header, std::string&) {
     header["model.layers.00.self_attn.q_proj.weight"] = header[kFirstQ];

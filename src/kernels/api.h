@@ -160,8 +160,8 @@ struct Ops {
   // y = x / sqrt(mean(x^2) + eps) * weight. n is a multiple of 16. y may be x.
   void (*rms_norm)(const float* x, const float* weight, float eps, int64_t n, float* y);
 
-  // y = (x - mean) / sqrt(mean((x - mean)^2) + eps) * weight + bias. n is a multiple of 16. y may be
-  // x.
+  // y = (x - mean) / sqrt(mean((x - mean)^2) + eps) * weight + bias. n is a multiple of 16. y may
+  // be x.
   void (*layer_norm)(const float* x, const float* weight, const float* bias, float eps, int64_t n,
                      float* y);
 
@@ -181,7 +181,8 @@ struct Ops {
   // x += scale * y. n is a multiple of 16.
   void (*add_scaled)(float* x, const float* y, float scale, int64_t n);
 
-  // x = cap * tanh(x / cap), which stays between -cap and cap. n is a multiple of 16.
+  // x = cap * tanh(x / cap), which stays between -cap and cap. What is not finite becomes NaN, so
+  // that it is not hidden. n is a multiple of 16.
   void (*softcap)(float* x, float cap, int64_t n);
 
   // Rotates pairs of each head's first 2*half dims by the angles whose cosines and sines are given.

@@ -162,7 +162,7 @@ TEST(Softcap, AgreesWithRefOverTheWholeRange) {
     ops().softcap(x.data(), cap, std::ssize(x));
     ref().softcap(expected.data(), cap, std::ssize(x));
     for (size_t i = 0; i < x.size(); ++i) {
-      EXPECT_NEAR(x[i], expected[i], 2e-7f * cap) << i;
+      EXPECT_NEAR(x[i], expected[i], 5e-7f * cap) << i;
       EXPECT_LE(std::fabs(x[i]), cap);
     }
   }
@@ -180,10 +180,12 @@ TEST(Softcap, KnownValues) {
   for (size_t i = 0; i < std::size(in); ++i) EXPECT_NEAR(x[i], expected[i], 6e-6) << in[i];
 }
 
-TEST(Softcap, NanStaysNan) {
-  std::vector<float> x(16, std::nanf(""));
-  ops().softcap(x.data(), 30, 16);
-  for (float v : x) EXPECT_TRUE(std::isnan(v));
+TEST(Softcap, WhatIsNotFiniteIsNotHidden) {
+  for (float bad : {std::nanf(""), INFINITY, -INFINITY}) {
+    std::vector<float> x(16, bad);
+    ops().softcap(x.data(), 30, 16);
+    for (float v : x) EXPECT_TRUE(std::isnan(v));
+  }
 }
 
 }  // namespace

@@ -414,6 +414,30 @@ class Generate(Case):
         self.assertIn(b"[cancelled]", error)
 
 
+GEMMA3 = MODELS / "gemma3-270m-q4_k_m.gguf"
+
+
+@unittest.skipUnless(GEMMA3.exists(), "scripts/fetch-model gemma3-270m --accept-licence fetches it")
+class Gemma3(Case):
+    """Windows of 512 tokens, which these prompts exceed."""
+
+    def test_long_prompts_are_gone_on_with_as_the_reference_does(self):
+        for text in (DATA / "greedy/gemma3_long.jsonl").read_text().splitlines():
+            line = json.loads(text)
+            prompt = ",".join(map(str, line["prompt_ids"]))
+            for flags in ((), ("--max-num-batched-tokens", "100", "--block-size", "16")):
+                out = self.json("generate", GEMMA3, "--prompt-token-ids", prompt, "--temperature", "0", "--ignore-eos",
+                                "--max-tokens", "16", "--dtype", "float32", "--max-model-len", "1024", *flags)
+                self.assertEqual(line["out_ids"][:16], out["outputs"][0]["token_ids"])
+
+    def test_chat_renders_the_template(self):
+        template = DATA / "chat_templates/gemma3.chat_template.jinja"
+        line = json.loads((DATA / "chat/gemma3.jsonl").read_text().splitlines()[0])
+        out = self.json("generate", GEMMA3, "--chat", "--chat-template", template, "--prompt",
+                        line["messages"][0]["content"], "--max-tokens", "1")
+        self.assertEqual(line["ids"], out["prompt_token_ids"])
+
+
 class TimeShare(Case):
     def test_shares_of_prompt_and_answer_each_add_up(self):
         out = self.json("generate", TINY, "--prompt-token-ids", "1,2,3", "--max-tokens", "4", "--ignore-eos")

@@ -22,6 +22,8 @@ class Gemma3 : public ::testing::TestWithParam<Tolerance> {
 
 TEST_P(Gemma3, Logits) { check().logits("logits/gemma3.jsonl"); }
 TEST_P(Gemma3, Greedy) { check().greedy("greedy/gemma3.jsonl"); }
+// 40 tokens after prompts of 513 and 800: they drop out of the windows one by one.
+TEST_P(Gemma3, GreedyBeyondTheWindow) { check().greedy("greedy/gemma3_long.jsonl", 40); }
 TEST_P(Gemma3, Perplexity) {
   check().perplexity("perplexity/gemma3_gpl3_apache2_512.json", is_float() ? 2 : 8);
 }

@@ -189,6 +189,7 @@ void add_scaled(float* x, const float* y, float scale, int64_t n) {
 }
 
 float capped(float x, float cap) {
+  if (!std::isfinite(x)) return std::numeric_limits<float>::quiet_NaN();
   return static_cast<float>(double{cap} * std::tanh(double{x} / double{cap}));
 }
 

@@ -75,8 +75,8 @@ void layer_norm(const float* x, const float* weight, const float* bias, float ep
 }
 
 // erfc(u) = t P(t) e^(-u^2) for u >= 0, t = 1 / (1 + 0.3275911 u), within 1.5e-7 (Abramowitz and
-// Stegun 7.1.26). With u = |x| / sqrt 2 and half of it, gelu(x) is x - x half for positive x, x half
-// for negative ones.
+// Stegun 7.1.26). With u = |x| / sqrt 2 and half of it, gelu(x) is x - x half for positive x, x
+// half for negative ones.
 void gelu_erf(const float* x, int64_t n, float* y) {
   for (int64_t i = 0; i < n; i += 16) {
     const Vf v = vload(x + i), negated = vsub(vzero(), v);
@@ -101,12 +101,13 @@ void add_scaled(float* x, const float* y, float scale, int64_t n) {
   for (int64_t i = 0; i < n; i += 16) vstore(x + i, vfma(vload(y + i), vset(scale), vload(x + i)));
 }
 
-// tanh u = 1 - 2 / (1 + e^(2u)).
+// tanh u = 1 - 2 / (1 + e^(2u)). x - x is NaN if x is not finite, else 0.
 void softcap(float* x, float cap, int64_t n) {
   const Vf twice = vset(2.0f / cap), one = vset(1.0f), minus = vset(-2.0f);
   for (int64_t i = 0; i < n; i += 16) {
-    const Vf e = vexp(vmul(vload(x + i), twice));
-    vstore(x + i, vmul(vset(cap), vadd(one, vdiv(minus, vadd(one, e)))));
+    const Vf v = vload(x + i);
+    const Vf tanh = vadd(one, vdiv(minus, vadd(one, vexp(vmul(v, twice)))));
+    vstore(x + i, vadd(vmul(vset(cap), tanh), vsub(v, v)));
   }
 }
 
