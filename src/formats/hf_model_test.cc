@@ -343,8 +343,8 @@ TEST_F(HfModelFolder, ValuesTooLargeForTheTypeAreRefused) {
 
 // The text part of a model of images, by both spellings; the rest is left out, and that is said.
 TEST_F(HfModelFolder, MultimodalFoldersGiveTheirText) {
-  fs::remove_all(path());
-  fs::create_directory(path());
+  for (const auto& entry : fs::directory_iterator(tiny("llama-tied")))
+    fs::remove(path() + "/" + entry.path().filename().string());
   for (const auto& entry : fs::directory_iterator(tiny("gemma3")))
     if (entry.path().extension() != ".gguf") fs::copy(entry.path(), path());
   EXPECT_EQ((*HfModel::open(path()))->note(), "");
