@@ -21,8 +21,13 @@ class StreamTransport : public Transport {
   }
   asio::awaitable<size_t> read_some(std::span<char> into, ErrorCode& error) override {
     const auto buffer = asio::buffer(into.data(), into.size());
-    co_return co_await stream_.async_read_some(buffer,
-                                               asio::redirect_error(asio::use_awaitable, error));
+    const size_t n =
+        co_await stream_.async_read_some(buffer, asio::redirect_error(asio::use_awaitable, error));
+    // OpenSSL takes no more data once it has begun to say goodbye. What a client still sends then
+    // is only read to be thrown away, which needs no key.
+    if (!is_ending_ || error.category() != asio::error::get_ssl_category()) co_return n;
+    co_return co_await socket().async_read_some(buffer,
+                                                asio::redirect_error(asio::use_awaitable, error));
   }
   asio::awaitable<size_t> write_some(std::string_view from, ErrorCode& error) override {
     const auto buffer = asio::buffer(from.data(), from.size());
@@ -30,6 +35,7 @@ class StreamTransport : public Transport {
                                                 asio::redirect_error(asio::use_awaitable, error));
   }
   asio::awaitable<void> end_sending(ErrorCode& error) override {
+    is_ending_ = true;
     if constexpr (kIsTls)
       co_await stream_.async_shutdown(asio::redirect_error(asio::use_awaitable, error));
     else
@@ -46,6 +52,7 @@ class StreamTransport : public Transport {
  private:
   static constexpr bool kIsTls = !std::is_same_v<Stream, Socket>;
   Stream stream_;
+  bool is_ending_ = false;
 };
 
 }  // namespace

@@ -63,7 +63,7 @@ struct Shape {
   int group;
   int tile;  // tokens of an item at most
   int window = 0;
-  bool split = false;  // in parts, the last one first
+  bool split = false;    // in parts, the last one first
   bool encoder = false;  // every token sees the whole context
   float cap = 0;
 };
@@ -93,8 +93,8 @@ std::vector<float> attend(const Ops& isa, const Cache& cache, const Shape& s) {
                          .out_stride = stride,
                          .part = kAllParts,
                          .partial = partial.data(),
-                           .score_cap = s.cap,
-                           .step = s.encoder ? 0 : 1};
+                         .score_cap = s.cap,
+                         .step = s.encoder ? 0 : 1};
       if (!s.split) {
         isa.attention(item);
         continue;

@@ -44,10 +44,11 @@ Result<void> validate(const SchedulerOptions& options, int num_blocks, int block
                     options.max_num_batched_tokens, options.max_num_seqs));
   if (options.max_model_len < 1) return refuse("max_model_len must be at least 1");
   if (options.whole_prompts && options.max_model_len > options.max_num_batched_tokens)
-    return refuse(fmt::format("the model computes a whole sequence in one step, so that "
-                              "max_model_len ({}) may be at most max_num_batched_tokens ({}); "
-                              "lower the first or raise the second",
-                              options.max_model_len, options.max_num_batched_tokens));
+    return refuse(
+        fmt::format("the model computes a whole sequence in one step, so that "
+                    "max_model_len ({}) may be at most max_num_batched_tokens ({}); "
+                    "lower the first or raise the second",
+                    options.max_model_len, options.max_num_batched_tokens));
   const int64_t needed = blocks_for(options.max_model_len, block_size);
   if (options.kv_layout == KvCacheLayout::contiguous && needed > num_blocks)
     return refuse(fmt::format(

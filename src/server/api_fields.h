@@ -69,7 +69,8 @@ struct ApiField {
   uint8_t endpoints;  // of Endpoint
   FieldUse use;
   // JSON Schema without null, which every field may be: then it is absent. @last_token,
-  // @max_logprobs, @max_model_len, @max_choices and so on stand for numbers. Of refused ones: an enum.
+  // @max_logprobs, @max_model_len, @max_choices and so on stand for numbers. Of refused ones: an
+  // enum.
   std::string_view schema;
   // The value is not null, and may be moved from.
   ApiResult<void> (*read)(nlohmann::ordered_json& value, const FieldContext& context);

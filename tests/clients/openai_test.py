@@ -197,7 +197,7 @@ class Errors(ClientCase):
         with self.assertRaises(openai.NotFoundError):
             self.client.models.retrieve("gpt-4")
         with self.assertRaises(openai.NotFoundError):
-            self.client.embeddings.create(model=self.model, input="x")
+            self.client.embeddings.create(model="gpt-4", input="x")
 
     def test_keys(self):
         with Server(STUB, "--api-key", "right") as server:

@@ -30,7 +30,8 @@ inline int row_count(const AttentionItem& item) { return item.tokens * item.grou
 // Positions of the sequence that row r sees. Both ends grow with r.
 inline Range row_range(const AttentionItem& item, int r) {
   const int token = r / item.group;
-  const int end = (item.shared ? item.shared[token].position : item.first_position + token * item.step) + 1;
+  const int end =
+      (item.shared ? item.shared[token].position : item.first_position + token * item.step) + 1;
   const bool all = item.window == 0 || item.window >= end;
   return {all ? 0 : end - item.window, end};
 }

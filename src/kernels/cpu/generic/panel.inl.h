@@ -16,7 +16,7 @@ constexpr bool kHalves =
 template <DType T>
 constexpr bool kHasMin =
     kLayout<T>.scales == ScaleKind::d_m || kLayout<T>.scales == ScaleKind::d_z ||
-    kLayout<T>.scales == ScaleKind::k_sub32 ||    kLayout<T>.scales == ScaleKind::k_sub16_min;
+    kLayout<T>.scales == ScaleKind::k_sub32 || kLayout<T>.scales == ScaleKind::k_sub16_min;
 
 // Line kLine of a block as codes, one per byte.
 template <DType T, int kLine>
