@@ -55,6 +55,8 @@ std::optional<Shape> shape_of(std::string_view name, const ModelConfig& c) {
   return std::nullopt;
 }
 
+uint64_t whole_lines(uint64_t bytes) { return (bytes + 63) / 64 * 64; }
+
 // "blk.3.attn_q" is attn_q of layer 3.
 struct Place {
   int layer;
@@ -81,7 +83,9 @@ class LoraAdapter::Loader {
   }
 
   Result<LoraAdapter> load() {
-    for (const LoraPair& pair : file_.pairs()) OCTAVO_CHECK_OK(add(pair));
+    for (const LoraPair& pair : file_.pairs()) OCTAVO_CHECK_OK(place(pair));
+    OCTAVO_TRY(adapter_.memory_, AlignedBuffer::allocate(bytes_));
+    for (const Placed& placed : placed_) OCTAVO_CHECK_OK(add(placed));
     const Hash128 hash = hasher_.result128();
     adapter_.identity_ = fmt::format("{:016x}{:016x}", hash.high, hash.low);
     return std::move(adapter_);
@@ -93,7 +97,13 @@ class LoraAdapter::Loader {
     return fail(code, fmt::format("{}: tensor {} {}", file_.file(), quote(tensor.name), why));
   }
 
-  Result<void> add(const LoraPair& pair) {
+  struct Placed {
+    const LoraPair* pair;
+    int layer;
+    Shape shape;
+  };
+
+  Result<void> place(const LoraPair& pair) {
     const auto place = place_of(pair.target);
     const auto shape = place ? shape_of(place->matrix, c_) : std::nullopt;
     if (!shape)
@@ -106,11 +116,26 @@ class LoraAdapter::Loader {
       return error(*pair.a, fmt::format("is of layer {}, but the model has {} layers", place->layer,
                                         c_.num_layers));
     OCTAVO_CHECK_OK(check_shapes(pair, *shape));
-    auto& layer = adapter_.layers_[static_cast<size_t>(place->layer)];
-    int64_t first_row = 0;
     for (const Part& part : shape->parts) {
-      OCTAVO_TRY(layer[part.target], matrix(pair, first_row, part.rows));
-      hash(place->layer, part.target, pair.scale);
+      OCTAVO_CHECK_OK(count(*pair.a, pair.a->rows()));
+      OCTAVO_CHECK_OK(count(*pair.b, part.rows));
+    }
+    placed_.push_back({&pair, place->layer, *shape});
+    return {};
+  }
+
+  Result<void> count(const TensorView& source, int64_t rows) {
+    OCTAVO_TRY(const uint64_t bytes, kernels::packed_bytes(kept_type(source), rows, source.cols()));
+    bytes_ += whole_lines(bytes);  // no more than some times the file's
+    return {};
+  }
+
+  Result<void> add(const Placed& placed) {
+    auto& layer = adapter_.layers_[static_cast<size_t>(placed.layer)];
+    int64_t first_row = 0;
+    for (const Part& part : placed.shape.parts) {
+      OCTAVO_TRY(layer[part.target], matrix(*placed.pair, first_row, part.rows));
+      hash(placed.layer, part.target, placed.pair->scale);
       first_row += part.rows;
     }
     return {};
@@ -141,12 +166,16 @@ class LoraAdapter::Loader {
     return out;
   }
 
-  // Some rows, in GGUF's order, aligned; numbers of blocks as plain ones.
+  // Numbers of blocks become plain ones: B's rows are too short for blocks.
+  static DType kept_type(const TensorView& source) {
+    return info(source.type).quantized ? DType::f32 : source.type;
+  }
+
+  // Some rows, in GGUF's order.
   Result<kernels::PackedMatrix> pack(const TensorView& source, int64_t first, int64_t rows,
                                      bool hf_rows) {
-    const bool as_floats = info(source.type).quantized;
     TensorView made = source;
-    made.type = as_floats ? DType::f32 : source.type;
+    made.type = kept_type(source);
     made.shape = {source.cols(), rows, 1, 1};
     const size_t from_bytes = row_bytes(source.type, static_cast<size_t>(source.cols()));
     const size_t to_bytes = row_bytes(made.type, static_cast<size_t>(source.cols()));
@@ -155,7 +184,7 @@ class LoraAdapter::Loader {
       const int64_t at = first + (hf_rows ? hf_row_of(row, c_.head_dim) : row);
       const std::byte* from = source.data.data() + static_cast<size_t>(at) * from_bytes;
       std::byte* to = room_.data() + static_cast<size_t>(row) * to_bytes;
-      if (as_floats)
+      if (info(source.type).quantized)
         dequantize_row(source.type, from, reinterpret_cast<float*>(to), source.cols());
       else
         std::memcpy(to, from, to_bytes);
@@ -164,9 +193,12 @@ class LoraAdapter::Loader {
     hasher_.add_value(static_cast<uint8_t>(made.type));
     for (const int64_t size : made.shape) hasher_.add_value(size);
     hasher_.add(made.data);
-    OCTAVO_TRY(auto packed, kernels::PackedMatrix::allocate(made.type, rows, source.cols()));
+    OCTAVO_TRY(const uint64_t bytes, kernels::packed_bytes(made.type, rows, source.cols()));
+    auto* memory = reinterpret_cast<std::byte*>(adapter_.memory_.data()) + used_;
+    used_ += whole_lines(bytes);
+    OCTAVO_TRY(auto packed, kernels::PackedMatrix::in(made.type, rows, source.cols(),
+                                                      {memory, static_cast<size_t>(bytes)}));
     for (int64_t panel = 0; panel < packed.view().panels(); ++panel) packed.pack_panel(panel, made);
-    adapter_.bytes_ += static_cast<uint64_t>(packed.view().panels()) * packed.view().panel_bytes;
     return packed;
   }
 
@@ -180,6 +212,8 @@ class LoraAdapter::Loader {
   const ModelConfig& c_;
   const int max_rank_;
   LoraAdapter adapter_;
+  std::vector<Placed> placed_;
+  uint64_t bytes_ = 0, used_ = 0;  // of adapter_.memory_
   Hasher hasher_;
   std::vector<std::byte> room_;
 };

@@ -47,7 +47,7 @@ class LoraAdapter {
   const std::string& identity() const { return identity_; }
   int rank() const { return rank_; }  // the largest
   int num_layers() const { return static_cast<int>(layers_.size()); }
-  uint64_t bytes() const { return bytes_; }
+  uint64_t bytes() const { return memory_.size(); }
 
  private:
   class Loader;
@@ -56,7 +56,7 @@ class LoraAdapter {
   std::vector<std::array<std::optional<LoraMatrix>, kLoraTargets.size()>> layers_;
   std::string identity_;
   int rank_ = 0;
-  uint64_t bytes_ = 0;
+  AlignedBuffer memory_;  // of all matrices: a system has few ranges to give
 };
 
 }  // namespace octavo

@@ -84,6 +84,23 @@ TEST(Lora, EqualsTheMergedModelWithAnotherScaleAndFewModules) {
             1e-3);
 }
 
+// Odd ranks: rows that fill no line of memory.
+TEST(Lora, EqualsTheMergedModelInSmallTypes) {
+  const TempFolder folder;
+  const std::string model = tiny_data("llama-tied");
+  for (const DType type : {DType::f16, DType::bf16})
+    for (const int rank : {1, 5, 17}) {
+      SCOPED_TRACE(std::to_string(static_cast<int>(type)) + ", rank " + std::to_string(rank));
+      const MadeLora made(model, {.rank = rank, .type = type});
+      TestModel base(model, kExact), merged(made.write_merged(folder.file("merged")), kExact);
+      const auto tokens = random_tokens(20, base.transformer().limits().vocab_size, 7);
+      base.use_adapter(base.load_adapter(made.write_peft(folder.file("peft"))));
+      EXPECT_LT(largest_difference(base.logits(tokens, positions_of(tokens)),
+                                   merged.logits(tokens, positions_of(tokens))),
+                1e-3);
+    }
+}
+
 TEST(Lora, HasAnIdentityThatIsItsContent) {
   const TempFolder folder;
   const std::string model = tiny_data("llama-tied");

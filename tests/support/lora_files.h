@@ -22,12 +22,14 @@
 #include "support/paths.h"
 #include "support/safetensors_writer.h"
 #include "tensor/dequant.h"
+#include "tensor/quantize.h"
 
 namespace octavo::testing {
 
 struct LoraChoice {
   unsigned seed = 1;
   int rank = 4;
+  DType type = DType::f32;  // of A and B: f32, f16 or bf16
   double alpha = 8;
   float size = 0.05f;     // of the random numbers
   std::string only = {};  // modules whose names hold it; empty: all
@@ -53,7 +55,12 @@ class MadeLora {
       w.a.resize(static_cast<size_t>(choice.rank * w.shape.cols));
       w.b.resize(static_cast<size_t>(w.shape.rows * choice.rank));
       for (auto* matrix : {&w.a, &w.b})
-        for (float& x : *matrix) x = number(random);
+        for (float& x : *matrix) {
+          const float drawn = number(random);
+          std::byte stored[4];
+          quantize_row(choice.type, &drawn, stored, 1);
+          dequantize_row(choice.type, stored, &x, 1);
+        }
     }
   }
 
@@ -89,8 +96,8 @@ class MadeLora {
     for (const auto& [name, w] : weights_) {
       if (w.a.empty()) continue;
       const std::string module = "base_model.model." + name.substr(0, name.size() - 7);
-      table.add(module + ".lora_A.weight", {choice_.rank, w.shape.cols}, w.a);
-      table.add(module + ".lora_B.weight", {w.shape.rows, choice_.rank}, w.b);
+      table.add(module + ".lora_A.weight", {choice_.rank, w.shape.cols}, w.a, choice_.type);
+      table.add(module + ".lora_B.weight", {w.shape.rows, choice_.rank}, w.b, choice_.type);
     }
     return table.bytes();
   }
@@ -153,10 +160,13 @@ class MadeLora {
   class Table {
    public:
     void add(const std::string& name, const std::vector<int64_t>& shape,
-             const std::vector<float>& values) {
+             const std::vector<float>& values, DType type = DType::f32) {
       const size_t begin = data_.size();
-      data_ += bytes_of(values);
-      header_[name] = {{"dtype", "F32"}, {"shape", shape}, {"data_offsets", {begin, data_.size()}}};
+      data_.resize(begin + row_bytes(type, values.size()));
+      quantize_row(type, values.data(), reinterpret_cast<std::byte*>(data_.data() + begin),
+                   std::ssize(values));
+      const char* dtype = type == DType::f32 ? "F32" : type == DType::f16 ? "F16" : "BF16";
+      header_[name] = {{"dtype", dtype}, {"shape", shape}, {"data_offsets", {begin, data_.size()}}};
     }
     std::string bytes() const { return safetensors(header_.dump(), data_); }
 
