@@ -25,7 +25,9 @@ class StreamTransport : public Transport {
         co_await stream_.async_read_some(buffer, asio::redirect_error(asio::use_awaitable, error));
     // OpenSSL takes no more data once it has begun to say goodbye. What a client still sends then
     // is only read to be thrown away, which needs no key.
-    if (!is_ending_ || error.category() != asio::error::get_ssl_category()) co_return n;
+    const bool is_of_tls = error.category() == asio::error::get_ssl_category() ||
+                           error.category() == asio::ssl::error::get_stream_category();
+    if (!is_ending_ || !is_of_tls || error == asio::ssl::error::stream_truncated) co_return n;
     co_return co_await socket().async_read_some(buffer,
                                                 asio::redirect_error(asio::use_awaitable, error));
   }
