@@ -32,8 +32,7 @@ struct PreTokenizerSpec {
 };
 
 struct TokenizerSpec {
-  std::string model;  // "gpt2": byte-level BPE; "llama": SentencePiece-style BPE with byte
-                      // fallback; "bert": WordPiece
+  std::string model;  // "gpt2": byte-level BPE; "llama": SentencePiece-style BPE with byte fallback
   std::string
       pre;  // name of the pre-tokenizer ("smollm", "qwen2", ...); empty if the file gives none
   std::optional<PreTokenizerSpec> pre_rule = {};  // instead of a name

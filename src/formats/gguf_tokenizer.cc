@@ -91,13 +91,6 @@ Result<void> read_ids(const GgufMetadata& file, TokenizerSpec& spec) {
   OCTAVO_TRY(spec.eot, read_id(file, "tokenizer.ggml.eot_token_id", tokens));
   OCTAVO_TRY(spec.unknown, read_id(file, "tokenizer.ggml.unknown_token_id", tokens));
   OCTAVO_TRY(spec.padding, read_id(file, "tokenizer.ggml.padding_token_id", tokens));
-  if (spec.model == "bert" && !spec.bos) {
-    OCTAVO_TRY(spec.bos, read_id(file, "tokenizer.ggml.cls_token_id", tokens));
-  }
-  // Spelled so by the converters.
-  if (spec.model == "bert" && !spec.eos) {
-    OCTAVO_TRY(spec.eos, read_id(file, "tokenizer.ggml.seperator_token_id", tokens));
-  }
   OCTAVO_TRY(const auto end_of_message, read_id(file, "tokenizer.ggml.eom_token_id", tokens));
   if (end_of_message) spec.extra_eog.push_back(*end_of_message);
   return {};

@@ -6,7 +6,6 @@
 
 #include "text/byte_bpe.h"
 #include "text/detokenizer.h"
-#include "text/gguf_bert.h"
 #include "text/pretokenizer.h"
 #include "text/sentencepiece.h"
 #include "text/utf8.h"
@@ -16,7 +15,6 @@ namespace {
 
 constexpr std::string_view kByteLevel = "gpt2";
 constexpr std::string_view kSentencePiece = "llama";
-constexpr std::string_view kBert = "bert";
 
 // Older converters write no name or "default" for SentencePiece, which has no pre-tokenizer.
 bool names_no_pretokenizer(std::string_view pre) { return pre.empty() || pre == "default"; }
@@ -107,7 +105,6 @@ Result<Tokenizer> Tokenizer::create(TokenizerSpec spec) {
   OCTAVO_CHECK_OK(check_added(spec.add_bos, spec.bos, "bos"));
   OCTAVO_CHECK_OK(check_added(spec.add_eos, spec.eos, "eos"));
   if (spec.types.empty() || spec.types.size() == spec.tokens.size()) mark_control(spec);
-  if (spec.model == kBert && !spec.pipeline) OCTAVO_CHECK_OK(add_bert_pipeline(spec));
   OCTAVO_TRY(Vocabulary checked, Vocabulary::create(std::move(spec.tokens), std::move(spec.types),
                                                     std::move(spec.scores)));
   auto vocabulary = std::make_unique<const Vocabulary>(std::move(checked));
@@ -154,9 +151,9 @@ Result<std::unique_ptr<const TokenModel>> Tokenizer::create_model(const Tokenize
                                   .unknown = spec.unknown});
   }
   return fail(ErrorCode::unsupported,
-              fmt::format("tokenizer.ggml.model is {}; known are '{}', '{}' and '{}'",
+              fmt::format("tokenizer.ggml.model is {}; known are '{}' and '{}'",
                           spec.model.empty() ? "missing" : fmt::format("'{}'", spec.model),
-                          kByteLevel, kSentencePiece, kBert));
+                          kByteLevel, kSentencePiece));
 }
 
 Tokenizer::Facts Tokenizer::take_facts(TokenizerSpec& spec, bool default_adds_bos) {
