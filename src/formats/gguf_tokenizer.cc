@@ -88,6 +88,13 @@ Result<void> read_ids(const GgufMetadata& file, TokenizerSpec& spec) {
   const size_t tokens = spec.tokens.size();
   OCTAVO_TRY(spec.bos, read_id(file, "tokenizer.ggml.bos_token_id", tokens));
   OCTAVO_TRY(spec.eos, read_id(file, "tokenizer.ggml.eos_token_id", tokens));
+  // BERT's stand where others have BOS and EOS; spelled so by the converters.
+  if (spec.model == "bert" && !spec.bos) {
+    OCTAVO_TRY(spec.bos, read_id(file, "tokenizer.ggml.cls_token_id", tokens));
+  }
+  if (spec.model == "bert" && !spec.eos) {
+    OCTAVO_TRY(spec.eos, read_id(file, "tokenizer.ggml.seperator_token_id", tokens));
+  }
   OCTAVO_TRY(spec.eot, read_id(file, "tokenizer.ggml.eot_token_id", tokens));
   OCTAVO_TRY(spec.unknown, read_id(file, "tokenizer.ggml.unknown_token_id", tokens));
   OCTAVO_TRY(spec.padding, read_id(file, "tokenizer.ggml.padding_token_id", tokens));

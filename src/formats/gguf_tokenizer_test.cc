@@ -47,8 +47,8 @@ GgufWriter bert() {
       .strings("tokenizer.ggml.tokens",
                {"[UNK]", "[CLS]", "[SEP]", "\xE2\x96\x81play", "ing", "\xE2\x96\x81.", "s"})
       .array<int32_t>("tokenizer.ggml.token_type", GgufType::i32, {2, 3, 3, 1, 1, 1, 1})
-      .u32("tokenizer.ggml.bos_token_id", 1)
-      .u32("tokenizer.ggml.eos_token_id", 2);
+      .u32("tokenizer.ggml.cls_token_id", 1)
+      .u32("tokenizer.ggml.seperator_token_id", 2);
 }
 
 TEST(GgufTokenizer, WordPieceIsSpelledInItsOwnWay) {

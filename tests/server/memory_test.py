@@ -17,6 +17,8 @@ CLIENTS = 8
 class Memory(ServedCase):
     # A small pool, so that the prefix cache is full from early on.
     FLAGS = ("--num-blocks", "256", "--max-num-seqs", "16")
+    # Arenas of the C library grow in steps, one for each thread, at their own moments.
+    ENV = {"MALLOC_ARENA_MAX": "1"}
 
     def test_requests_leave_nothing_behind(self):
         self.run_requests(0, COUNT)  # warm

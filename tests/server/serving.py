@@ -237,10 +237,11 @@ class ServedCase(unittest.TestCase):
     """A server for all tests of a class; flags beside those of COMMON."""
 
     FLAGS = ()
+    ENV = None
 
     @classmethod
     def setUpClass(cls):
-        cls.server = cls.enterClassContext(Server(STUB, *cls.FLAGS))
+        cls.server = cls.enterClassContext(Server(STUB, *cls.FLAGS, env=cls.ENV))
 
     def ok(self, answer):
         self.assertEqual(200, answer.status, answer.body)

@@ -166,36 +166,6 @@ TEST_P(TokenizerKind, LongRunsTakeLinearWorkAndLittleStack) {
 INSTANTIATE_TEST_SUITE_P(All, TokenizerKind, ::testing::ValuesIn(kKinds),
                          [](const auto& kind) { return std::string(kind.param); });
 
-// The same vocabulary as a GGUF file has it: words begin with U+2581, inner pieces have no mark.
-TEST(TokenizerKinds, WordPieceOfGgufGivesTheSameIds) {
-  for (const char* kind : {"wordpiece_uncased", "wordpiece_cased_added"}) {
-    const json data = read_json(kind);
-    json plain = data["tokenizer"];
-    while (plain["added_tokens"].size() > 4) plain["added_tokens"].erase(4);
-    const auto spec = parse_tokenizer_json(plain.dump(), kind);
-    ASSERT_TRUE(spec) << spec.error().message;
-    TokenizerSpec gguf;
-    gguf.model = "bert";
-    gguf.types = spec->types;
-    gguf.bos = spec->bos;
-    gguf.eos = spec->eos;
-    for (size_t i = 0; i < spec->tokens.size(); ++i) {
-      const std::string token(spec->tokens[i]);
-      const bool inner = token.starts_with("##") && token.size() > 2;
-      const bool control = spec->types[i] == TokenType::control;
-      gguf.tokens.push_back(inner ? token.substr(2) : control ? token : "\u2581" + token);
-    }
-    const auto ours = Tokenizer::create(gguf), theirs = Tokenizer::create(*spec);
-    ASSERT_TRUE(ours) << ours.error().message;
-    ASSERT_TRUE(theirs) << theirs.error().message;
-    for (const auto& text : read_json("texts").get<std::vector<std::string>>()) {
-      const Tokenizer::EncodeOptions options{.parse_special = true, .add_special = true};
-      EXPECT_EQ(numbers(*ours->encode(text, options)), numbers(*theirs->encode(text, options)))
-          << text;
-    }
-  }
-}
-
 // Every value of every kind replaced by one of another type: an error or a tokenizer that works.
 TEST(TokenizerKinds, SurviveWrongValues) {
   const json values[] = {nullptr, true, -1, 1e300, "", "ab", json::array(), json::object()};
