@@ -29,6 +29,10 @@ void* counted_allocation(size_t size) {
 // Replaced in this test program to see how much a file makes the loader ask for.
 void* operator new(size_t size) { return counted_allocation(size); }
 void* operator new[](size_t size) { return counted_allocation(size); }
+void* operator new(size_t size, const std::nothrow_t&) noexcept {
+  allocated_bytes += size;
+  return std::malloc(size ? size : 1);
+}
 void operator delete(void* p) noexcept { std::free(p); }
 void operator delete[](void* p) noexcept { std::free(p); }
 void operator delete(void* p, size_t) noexcept { std::free(p); }
