@@ -3,39 +3,10 @@
 #include <fmt/format.h>
 #include <sched.h>
 
-#include <chrono>
 #include <system_error>
 
 namespace octavo {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-// Longer than the gap between two steps, in which a token is drawn: a thread that sleeps takes tens
-// of us to wake. It does not yield in between: two threads that got onto one core would take turns
-// there for ever, 0.4 ms a barrier where it was measured, while one that wakes is put on an idle
-// core.
-constexpr auto kSpin = std::chrono::microseconds(50);
-constexpr int kSpinsPerClock = 64;  // reading the clock costs as much as tens of pauses
-
-void pause() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#endif
-}
-
-// Spins until done(); false if the time is over.
-template <class Done>
-bool spin_until(const Done& done) {
-  const auto end = Clock::now() + kSpin;
-  do {
-    for (int i = 0; i < kSpinsPerClock; ++i) {
-      if (done()) return true;
-      pause();
-    }
-  } while (Clock::now() < end);
-  return done();
-}
 
 // Moves the calling thread, worker `index`, to a core of its own beside `first`, that of the pool's
 // maker, and then leaves it to the system again. A new thread may begin on its maker's core; two
@@ -62,7 +33,7 @@ void start_on_own_core(int index, int first) {
 
 Result<std::unique_ptr<ThreadPool>> ThreadPool::create(int num_threads) {
   std::unique_ptr<ThreadPool> pool(new ThreadPool);
-  pool->seats_ = std::make_unique<Seat[]>(static_cast<size_t>(num_threads));
+  pool->seats_ = std::make_unique<SignalWord[]>(static_cast<size_t>(num_threads));
   for (int i = 1; i < num_threads; ++i) {
     try {
       pool->workers_.emplace_back([self = pool.get(), i, core = sched_getcpu()] {
@@ -80,10 +51,7 @@ Result<std::unique_ptr<ThreadPool>> ThreadPool::create(int num_threads) {
 
 ThreadPool::~ThreadPool() {
   stop_ = true;
-  for (int i = 1; i < size(); ++i) {
-    seats_[static_cast<size_t>(i)].runs.fetch_add(1, std::memory_order_seq_cst);
-    seats_[static_cast<size_t>(i)].runs.notify_one();
-  }
+  for (int i = 1; i < size(); ++i) seats_[static_cast<size_t>(i)].advance();
   for (std::thread& worker : workers_) worker.join();
 }
 
@@ -91,10 +59,7 @@ void ThreadPool::start(Function function, const void* context, int threads) {
   function_ = function;
   context_ = context;
   threads_ = threads;
-  for (int i = 1; i < threads; ++i) {
-    seats_[static_cast<size_t>(i)].runs.fetch_add(1, std::memory_order_seq_cst);
-    seats_[static_cast<size_t>(i)].runs.notify_one();
-  }
+  for (int i = 1; i < threads; ++i) seats_[static_cast<size_t>(i)].advance();
   take_part(0);
 }
 
@@ -105,32 +70,28 @@ void ThreadPool::take_part(int index) {
 }
 
 void ThreadPool::work(int index) {
-  std::atomic<uint32_t>& runs = seats_[static_cast<size_t>(index)].runs;
+  SignalWord& runs = seats_[static_cast<size_t>(index)];
   for (uint32_t seen = 0;; ++seen) {
-    await_change(runs, seen);
+    runs.await_change(seen);
     if (stop_) return;
     take_part(index);
   }
 }
 
 // The last to arrive clears the counters, which nobody uses at that moment, and lets the others go.
-// Here and in start(), the word is changed in the one order of all: notify looks next whether
-// anybody sleeps, and may not look before the change is seen, or who falls asleep then stays so.
 void ThreadPool::barrier(int threads) {
-  const uint32_t passed = released_.load(std::memory_order_relaxed);
+  const uint32_t passed = released_.value();
   if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 < threads)
-    return await_change(released_, passed);
+    return released_.await_change(passed);
   arrived_.store(0, std::memory_order_relaxed);
   next_.store(0, std::memory_order_relaxed);
-  released_.store(passed + 1, std::memory_order_seq_cst);
-  released_.notify_all();
+  released_.advance();
 }
 
-void ThreadPool::await_change(const std::atomic<uint32_t>& word, uint32_t old) {
-  if (spin_until([&] { return word.load(std::memory_order_acquire) != old; })) return;
-  num_asleep_.fetch_add(1, std::memory_order_relaxed);
-  word.wait(old, std::memory_order_acquire);
-  num_asleep_.fetch_sub(1, std::memory_order_relaxed);
+int ThreadPool::num_asleep() const {
+  int count = released_.num_asleep();
+  for (int i = 1; i < size(); ++i) count += seats_[static_cast<size_t>(i)].num_asleep();
+  return count;
 }
 
 }  // namespace octavo

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "base/signal_word.h"
 
 namespace octavo {
 
@@ -65,7 +66,7 @@ class ThreadPool {
   ThreadPool& operator=(const ThreadPool&) = delete;
 
   int size() const { return static_cast<int>(workers_.size()) + 1; }
-  int num_asleep() const { return num_asleep_.load(std::memory_order_relaxed); }
+  int num_asleep() const;
 
   // Calls body(Team&) on `threads` threads at once, the caller among them; returns when all are
   // done. body must not throw and must not call the pool. REQUIRES: 1 <= threads <= size().
@@ -88,17 +89,11 @@ class ThreadPool {
   friend class Team;
   using Function = void (*)(const void* context, Team& team);
 
-  // What the caller writes to wake one worker.
-  struct alignas(64) Seat {
-    std::atomic<uint32_t> runs{0};
-  };
-
   ThreadPool() = default;
   void start(Function function, const void* context, int threads);
   void work(int index);
   void take_part(int index);
   void barrier(int threads);
-  void await_change(const std::atomic<uint32_t>& word, uint32_t old);
 
   // The run, written before the seats move.
   Function function_ = nullptr;
@@ -107,12 +102,11 @@ class ThreadPool {
   bool stop_ = false;
 
   // Each on its own cache line: everyone writes the first, the last to arrive the second, whoever
-  // looks for work the third. The fourth only says what is asleep.
+  // looks for work the third.
   alignas(64) std::atomic<int> arrived_{0};
-  alignas(64) std::atomic<uint32_t> released_{0};  // barriers passed
-  alignas(64) std::atomic<int64_t> next_{0};       // shared work given out since the last barrier
-  alignas(64) std::atomic<int> num_asleep_{0};
-  std::unique_ptr<Seat[]> seats_;  // of the workers
+  SignalWord released_;                       // barriers passed
+  alignas(64) std::atomic<int64_t> next_{0};  // shared work given out since the last barrier
+  std::unique_ptr<SignalWord[]> seats_;       // runs that each worker was told of
   std::vector<std::thread> workers_;
 };
 
