@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <memory>
 #include <random>
 
 #include "engine/engine_core.h"
@@ -31,6 +32,7 @@ struct Setting {
   int num_blocks = 400;
   int max_num_batched_tokens = 32;
   bool staggered = false;  // requests come while others run
+  int num_drafts = 0;      // of a sequence in a step, at most
 };
 
 std::vector<Setting> settings() {
@@ -56,6 +58,21 @@ std::vector<Setting> settings() {
        200},
       {"contiguous", {.kv_layout = KvCacheLayout::contiguous}, 35},
       {"no kv", {.keep_kv = false}, 60},
+      {"one draft", {}, 400, 32, false, 1},
+      {"drafts", {}, 400, 32, true, 7},
+      {"drafts, alone", {.max_num_seqs = 1}, 400, 9, false, 7},
+      {"drafts, no prefix cache", {.enable_prefix_caching = false}, 400, 32, false, 5},
+      {"drafts, tiny pool", {.max_num_seqs = 8}, 11, 32, false, 7},
+      {"drafts, few tokens", {.max_num_seqs = 7}, 400, 7, true, 3},
+      {"drafts, priority", {.policy = SchedulingPolicy::priority}, 30, 32, true, 4},
+      {"drafts, static",
+       {.max_num_seqs = 6, .mode = SchedulingMode::static_batch},
+       12,
+       32,
+       false,
+       6},
+      {"drafts, contiguous", {.kv_layout = KvCacheLayout::contiguous}, 35, 32, true, 7},
+      {"drafts, no kv", {.keep_kv = false}, 60, 32, false, 3},
   };
   return all;
 }
@@ -95,18 +112,57 @@ std::vector<Request> draw_requests(uint32_t seed) {
   return requests;
 }
 
+// Knows the answers, and is wrong now and then: at the first draft, at the last, after the end of
+// an answer, or nowhere.
+class KnowingDrafter : public Drafter {
+ public:
+  explicit KnowingDrafter(std::vector<RequestOutput> answers) : answers_(std::move(answers)) {}
+
+  std::string_view name() const override { return "knowing"; }
+  void propose(std::span<DraftTask* const> tasks) override {
+    for (DraftTask* task : tasks) guess(*task);
+  }
+  void finish(const FinishedSequence&) override {}
+
+ private:
+  void guess(DraftTask& task) {
+    for (const RequestOutput& answer : answers_)
+      if (answer.seed == task.seed) continue_from(answer, task);
+    task.draft.resize(random_() % static_cast<uint32_t>(task.max_tokens + 1), TokenId{'z'});
+    if (random_() % 2 == 0 && !task.draft.empty())
+      task.draft[random_() % task.draft.size()] = TokenId{'A'};
+  }
+  static void continue_from(const RequestOutput& answer, DraftTask& task) {
+    const auto& tokens = answer.outputs.at(task.choice).token_ids;
+    const size_t known = task.tokens.size() - static_cast<size_t>(task.prompt_tokens);
+    task.draft.assign(tokens.begin() + static_cast<std::ptrdiff_t>(known), tokens.end());
+  }
+
+  std::vector<RequestOutput> answers_;
+  std::mt19937 random_{7};
+};
+
 // An engine over a stub, driven step by step.
 class Rig {
  public:
-  explicit Rig(const Setting& setting)
+  explicit Rig(const Setting& setting, const std::vector<RequestOutput>& answers = {})
       : tokenizer_(std::move(*Tokenizer::create(testing::tiny_byte_spec()))),
         model_(static_cast<int>(tokenizer_.vocab_size()), kContext, setting.num_blocks,
-               ending_logits, setting.max_num_batched_tokens) {
+               ending_logits, setting.max_num_batched_tokens, setting.num_drafts > 3 ? 8 : 4) {
+    if (setting.num_drafts > 0) {
+      std::vector<std::unique_ptr<Drafter>> drafters;
+      drafters.push_back(std::make_unique<KnowingDrafter>(answers));
+      speculator_ = std::make_unique<Speculator>(
+          SpeculatorOptions{.num_speculative_tokens = setting.num_drafts, .adaptive = false},
+          std::move(drafters));
+    }
     SchedulerOptions scheduler = setting.scheduler;
     scheduler.max_num_batched_tokens = setting.max_num_batched_tokens;
     scheduler.max_num_seqs = std::min(scheduler.max_num_seqs, setting.max_num_batched_tokens);
     auto core = EngineCore::create(model_, tokenizer_,
-                                   {.scheduler = scheduler, .clock = [this] { return now_; }});
+                                   {.scheduler = scheduler,
+                                    .speculator = speculator_.get(),
+                                    .clock = [this] { return now_; }});
     EXPECT_TRUE(core) << core.error().message;
     core_ = std::move(*core);
   }
@@ -146,11 +202,13 @@ class Rig {
   std::vector<int> ends_;
   std::vector<std::vector<std::string>> streamed_;
   EngineCore& core() { return *core_; }
+  const Speculator* speculator() const { return speculator_.get(); }
 
  private:
   Tokenizer tokenizer_;
   StubModel model_;
   double now_ = 1;
+  std::unique_ptr<Speculator> speculator_;
   std::unique_ptr<EngineCore> core_;
 };
 
@@ -162,14 +220,14 @@ RequestOutput alone(const Request& request) {
 }
 
 TEST(Company, ChangesNoAnswer) {
-  int64_t preemptions = 0, hits = 0;
+  int64_t preemptions = 0, hits = 0, drafts = 0, accepted = 0;
   for (uint32_t seed = 1; seed <= 6; ++seed) {
     const std::vector<Request> requests = draw_requests(seed);
     std::vector<RequestOutput> expected;
     for (const Request& request : requests) expected.push_back(alone(request));
     for (const Setting& setting : settings()) {
       SCOPED_TRACE(setting.name + std::string(", seed ") + std::to_string(seed));
-      Rig rig(setting);
+      Rig rig(setting, expected);
       for (size_t i = 0; i < requests.size(); ++i) {
         rig.add(i, requests[i]);
         for (size_t k = 0; setting.staggered && k < i % 3; ++k) rig.step();
@@ -184,10 +242,17 @@ TEST(Company, ChangesNoAnswer) {
       }
       preemptions += rig.core().scheduler().stats().num_preemptions;
       hits += rig.core().scheduler().prefix_tree().stats().prompts.hit_tokens;
+      if (const Speculator* speculator = rig.speculator()) {
+        drafts += speculator->stats().num_draft_tokens;
+        accepted += speculator->stats().num_accepted_tokens;
+      }
       if (HasFailure()) return;
     }
   }
   EXPECT_GT(preemptions, 40);
+  EXPECT_GT(drafts, 10000);
+  EXPECT_GT(accepted, drafts / 10);
+  EXPECT_LT(accepted, drafts * 9 / 10);
   EXPECT_GT(hits, 1000);
 }
 
@@ -197,8 +262,11 @@ TEST(Company, CancelsDisturbNobody) {
     for (const Setting& setting : settings()) {
       SCOPED_TRACE(setting.name + std::string(", seed ") + std::to_string(seed));
       const std::vector<Request> requests = draw_requests(seed);
+      std::vector<RequestOutput> expected;
+      if (seed == 1 || setting.num_drafts > 0)
+        for (const Request& request : requests) expected.push_back(alone(request));
       std::mt19937 random(seed);
-      Rig rig(setting);
+      Rig rig(setting, expected);
       std::vector<bool> cancelled(requests.size());
       for (size_t i = 0; i < requests.size(); ++i) {
         rig.add(i, requests[i]);
@@ -214,7 +282,7 @@ TEST(Company, CancelsDisturbNobody) {
       rig.run_to_end();
       for (size_t i = 0; i < requests.size(); ++i) {
         EXPECT_EQ(rig.ends_[i], 1);
-        if (!cancelled[i] && seed == 1) expect_equal(rig.outputs_[i], alone(requests[i]));
+        if (!cancelled[i] && !expected.empty()) expect_equal(rig.outputs_[i], expected[i]);
       }
       if (HasFailure()) return;
     }

@@ -181,7 +181,10 @@ bool EngineCore::step(std::stop_token stop) {
 
   ++step_;
   heartbeat_.beat(EnginePhase::planning);
+  const double guess_s = now();
+  if (options_.speculator) guess();
   StepReport report{.start_s = now()};
+  report.draft_s = report.start_s - guess_s;
   const Step& step = scheduler_->begin_step(report.start_s);
   note_plan(step, report.start_s);
   lay_out(step);
@@ -245,6 +248,40 @@ void EngineCore::fail_step(const Step& step, std::string_view why) {
   scheduler_->abandon_step();
   for (Active* request : hit) end(*request, error);
   finish_requests();
+}
+
+// Before the plan: it gives the guesses what room is left.
+void EngineCore::guess() {
+  guesses_.clear();
+  StepWork work;
+  for (const SeqId id : scheduler_->decoding()) {
+    const Place place = places_.at(id);
+    const Active& request = *place.request;
+    const Sequence& choice = *request.choices[static_cast<size_t>(place.choice)];
+    work.add_decode(static_cast<int>(scheduler_->tokens(id).size()) - 1);
+    // The last token of an answer need not be guessed: it comes with the one before.
+    const int most = std::min(options_.speculator->num_speculative_tokens(),
+                              request.max_tokens - static_cast<int>(choice.tokens().size()) - 1);
+    if (request.request.speculate && !choice.tokens().empty() && most > 0)
+      guesses_.push_back(guess_of(id, most));
+  }
+  if (guesses_.empty()) return;
+  options_.speculator->propose(guesses_, work, scheduler_->step_model());
+  for (const DraftTask& guess : guesses_)
+    if (!guess.draft.empty()) scheduler_->set_drafts(guess.id, guess.draft);
+}
+
+DraftTask EngineCore::guess_of(SeqId id, int max_tokens) const {
+  const Place place = places_.at(id);
+  const Active& request = *place.request;
+  return {.id = id,
+          .tokens = scheduler_->tokens(id),
+          .prompt_tokens = static_cast<int>(request.prompt().size()),
+          .max_tokens = max_tokens,
+          .group = request.request.cache_salt,
+          .params = &request.request.params,
+          .seed = request.output.seed,
+          .choice = static_cast<uint32_t>(place.choice)};
 }
 
 void EngineCore::note_plan(const Step& step, double now_s) {
@@ -340,123 +377,13 @@ void EngineCore::add_jobs(const StepChunk& chunk, int first_row) {
     }
   if (!chunk.completes) return;
   if (request.max_tokens == 0) return only_prompt_.push_back(&request);
-  want_logits(first_row + static_cast<int>(chunk.tokens.size()) - 1);
+  const int last_row = first_row + static_cast<int>(chunk.tokens.size()) - 1;
+  want_logits(last_row - chunk.num_drafts);
   // The choices draw their first tokens from the same row.
   const int end = request.started ? place.choice + 1 : request.request.params.n;
   for (int choice = place.choice; choice < end; ++choice)
-    jobs_.push_back({index_of_row(), &request, choice, 0});
-}
-
-// --- drawing --------------------------------------------------------------------------------
-
-void EngineCore::draw_all() {
-  const auto most = static_cast<size_t>(model_.limits().max_logits_rows);
-  auto first_job = jobs_.cbegin();
-  for (size_t first = 0; first < logit_rows_.size(); first += most) {
-    const size_t count = std::min(most, logit_rows_.size() - first);
-    model_.logits(std::span(std::as_const(logit_rows_)).subspan(first, count), logits());
-    const auto end_job = std::find_if(first_job, jobs_.cend(), [&](const Job& job) {
-      return std::cmp_greater_equal(job.row, first + count);
-    });
-    take_all({first_job, end_job}, static_cast<int>(first));
-    first_job = end_job;
-  }
-}
-
-void EngineCore::pool_all() {
-  if (pool_jobs_.empty()) return;
-  const auto size = static_cast<size_t>(model_.limits().hidden_size);
-  hidden_.resize(hidden_rows_.size() * size);
-  model_.hidden(hidden_rows_, hidden_.data());
-  for (size_t i = 0; i < pool_jobs_.size(); ++i)
-    pool_jobs_[i].request->pooler->add(pool_jobs_[i].position,
-                                       std::span(hidden_).subspan(i * size, size));
-}
-
-// Of one that asked for no token.
-void EngineCore::finish_prompt(Active& request) {
-  tell_prompt_done(request);
-  if (!request.pooler) return end(request, FinishReason::length);
-  auto embedding = request.pooler->finish();
-  if (!embedding) return end(request, embedding.error());
-  request.output.embedding = std::move(*embedding);
-  request.output.metrics.first_token_ts = request.output.metrics.last_token_ts = now();
-  end(request, FinishReason::stop);
-}
-
-// In parallel; then each is delivered, in order.
-void EngineCore::take_all(std::span<const Job> jobs, int first_row) {
-  taken_.resize(jobs.size());
-  const auto take_one = [&](Sampler& sampler, size_t i) {
-    taken_[i] = take(jobs[i], first_row, sampler);
-  };
-  if (options_.pool && jobs.size() > 1)
-    options_.pool->run(
-        std::min(options_.pool->size(), static_cast<int>(jobs.size())), [&](Team& team) {
-          team.each(std::ssize(jobs), [&](int64_t i) {
-            take_one(samplers_[static_cast<size_t>(team.index())], static_cast<size_t>(i));
-          });
-        });
-  else
-    for (size_t i = 0; i < jobs.size(); ++i) take_one(samplers_[0], i);
-  drawn_at_ = now();
-  for (size_t i = 0; i < jobs.size(); ++i)
-    if (!jobs[i].request->ended) deliver(jobs[i], std::move(taken_[i]));
-}
-
-Result<Sample> EngineCore::take(const Job& job, int first_row, Sampler& sampler) const {
-  const auto stride = static_cast<size_t>(model_.limits().logits_stride);
-  const std::span<const float> row(reinterpret_cast<const float*>(logits_.data()) +
-                                       static_cast<size_t>(job.row - first_row) * stride,
-                                   static_cast<size_t>(num_tokens_));
-  const Active& request = *job.request;
-  const SamplingParams& params = request.request.params;
-  if (job.choice == kPromptToken) {
-    const TokenId token = request.prompt()[static_cast<size_t>(job.index)];
-    OCTAVO_TRY(TokenLogprobs entry, logprobs_of(row, token, *params.prompt_logprobs));
-    return Sample{token, std::move(entry)};
-  }
-  const Sequence& choice = *request.choices[static_cast<size_t>(job.choice)];
-  return sampler.sample(row, {.params = params,
-                              .seed = request.output.seed,
-                              .choice = static_cast<uint32_t>(job.choice),
-                              .history = {request.prompt(), choice.tokens()},
-                              .eog = tokenizer_.eog(),
-                              .bad_words = request.bad_words});
-}
-
-void EngineCore::deliver(const Job& job, Result<Sample> taken) {
-  Active& request = *job.request;
-  if (!taken) return end(request, taken.error());
-  if (job.choice == kPromptToken)
-    request.output.prompt_logprobs.push_back(std::move(taken->logprobs));
-  else
-    commit_token(request, job.choice, std::move(*taken));
-}
-
-void EngineCore::commit_token(Active& request, int index, Sample sample) {
-  const auto i = static_cast<size_t>(index);
-  if (i >= request.ids.size()) {  // a further choice begins
-    request.ids.push_back(scheduler_->fork(request.ids[0]));
-    places_.emplace(request.ids[i], Place{&request, index});
-  }
-  Sequence& choice = *request.choices[i];
-  RequestMetrics& metrics = request.output.metrics;
-  if (!std::exchange(request.started, true)) {
-    metrics.first_token_ts = drawn_at_;
-    tell_prompt_done(request);
-    request.last_step = step_;
-  }
-  if (std::exchange(request.last_step, step_) != step_) ++metrics.decode_steps;
-  metrics.last_token_ts = drawn_at_;
-  ++metrics.num_generation_tokens;
-  const std::string text = choice.commit(std::move(sample));
-  tell(request, choice, text, 1);
-  outcomes_.push_back({request.ids[i], std::span(choice.tokens()).last(1), choice.finished()});
-  if (choice.finished() && --request.num_unfinished == 0) {
-    request.ended = true;
-    finished_.push_back(&request);
-  }
+    jobs_.push_back({index_of_row(), &request, choice, 0, chunk.num_drafts});
+  for (int i = chunk.num_drafts; i-- > 0;) want_logits(last_row - i);
 }
 
 // --- the end of a request -------------------------------------------------------------------
@@ -509,7 +436,13 @@ void EngineCore::finish_requests() {
   while (!finished_.empty()) {
     Active& request = *finished_.back();
     finished_.pop_back();
-    for (const SeqId id : request.ids) {
+    for (size_t i = 0; i < request.ids.size(); ++i) {
+      const SeqId id = request.ids[i];
+      if (options_.speculator)
+        options_.speculator->finish({.id = id,
+                                     .prompt = request.prompt(),
+                                     .answer = request.choices[i]->tokens(),
+                                     .group = request.request.cache_salt});
       scheduler_->remove(id);
       places_.erase(id);
     }

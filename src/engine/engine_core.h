@@ -22,6 +22,7 @@
 #include "model/model.h"
 #include "sampling/sampler.h"
 #include "sched/scheduler.h"
+#include "spec/speculator.h"
 #include "tensor/aligned_buffer.h"
 #include "text/tokenizer.h"
 
@@ -30,6 +31,7 @@ namespace octavo {
 // One step, for measurements; seconds of the engine's clock.
 struct StepReport {
   double start_s = 0;
+  double draft_s = 0;    // guessing what comes next
   double plan_s = 0;     // deciding, and taking blocks
   double forward_s = 0;  // the model, logits included
   double draw_s = 0;     // sampling
@@ -46,6 +48,7 @@ struct EngineCoreOptions {
   std::function<Result<void>(bool wait)> check_weights = {};
   int max_logprobs = kMaxLogprobs;  // that a request may ask for; kNoLogprobsCap: any number
   std::shared_ptr<const LoraAdapter> adapter = {};  // of requests that name none; may be none
+  Speculator* speculator = nullptr;                 // nullptr: no guesses
   ThreadPool* pool = nullptr;  // draws for several rows at once; nullptr: one after the other
   std::function<double()> clock = {};                   // seconds; empty: since the engine was made
   std::function<void(const StepReport&)> on_step = {};  // after each step; may be empty
@@ -119,13 +122,16 @@ class EngineCore {
     Active* request;
     int choice;
   };
-  // Something to take from a row of logits: the next token of a choice, or the log-probability of
-  // a prompt token.
+  // Something to take from rows of logits: the next token of a choice, with one more for each draft
+  // that comes true, or the log-probability of a prompt token.
   struct Job {
     int row;  // index of logit_rows_
     Active* request;
-    int choice;  // kPromptToken: of the prompt
-    int index;   // of the prompt token
+    int choice;           // kPromptToken: of the prompt
+    int index;            // of the prompt token
+    int num_drafts = 0;   // in as many rows after the first
+    int first_taken = 0;  // of taken_
+    int num_taken = 0;
   };
   static constexpr int kPromptToken = -1;
   struct PoolJob {
@@ -140,6 +146,8 @@ class EngineCore {
 
   bool compute(const Step& step, StepReport& report, std::stop_token stop);
   void fail_step(const Step& step, std::string_view why);
+  void guess();
+  DraftTask guess_of(SeqId id, int max_tokens) const;
   void note_plan(const Step& step, double now_s);
   void lay_out(const Step& step);
   void order_chunks(const Step& step);
@@ -152,10 +160,14 @@ class EngineCore {
   void draw_all();
   void pool_all();
   void finish_prompt(Active& request);
-  void take_all(std::span<const Job> jobs, int first_row);
-  Result<Sample> take(const Job& job, int first_row, Sampler& sampler) const;
-  void deliver(const Job& job, Result<Sample> taken);
-  void commit_token(Active& request, int choice, Sample sample);
+  size_t rows_at_once(size_t first) const;
+  void take_all(std::span<Job> jobs, int first_row);
+  void take(Job& job, int first_row, Sampler& sampler);
+  Result<Sample> take_prompt_token(const Job& job, std::span<const float> row) const;
+  TokenHistory history(const Job& job, int num_drafts) const;
+  void deliver(const Job& job);
+  void note_drafts(const Job& job, int num_accepted);
+  void commit_token(Active& request, Sequence& choice, Sample sample);
 
   void end(Active& request, FinishReason reason);
   void end(Active& request, const Error& error);
@@ -180,6 +192,7 @@ class EngineCore {
   std::vector<const StepChunk*> ordered_;  // those of one adapter side by side
   std::vector<TokenId> tokens_;
   std::vector<BatchSequence> sequences_;
+  std::vector<DraftTask> guesses_;
   std::vector<int> rows_;         // whose logits or hidden states are wanted
   std::vector<int> logit_rows_;   // of these
   std::vector<int> hidden_rows_;  // of these, one per job of pool_jobs_

@@ -37,7 +37,9 @@ struct RequestMetrics {
   double last_token_ts = 0;
   int num_generation_tokens = 0;  // of all choices
   int num_preemptions = 0;
-  int decode_steps = 0;  // steps after the one that gave the first token
+  int decode_steps = 0;         // steps after the one that gave the first token
+  int num_draft_tokens = 0;     // guesses that were verified
+  int num_accepted_tokens = 0;  // of them, that came true
 
   double queued_s() const { return scheduled_ts - arrival_ts; }
   double prefill_s() const { return first_token_ts - scheduled_ts; }

@@ -31,6 +31,7 @@ struct Request {
   std::optional<PoolingParams> pooling = {};
   // Control tokens that the text shows although skip_special_tokens leaves the others out.
   std::vector<TokenId> shown_control_tokens = {};
+  bool speculate = true;  // tokens may be guessed, where the engine does; no answer depends on it
 };
 
 // What choice `index` gained in one step; concatenated, the texts are CompletionOutput::text, and

@@ -46,6 +46,7 @@ class Planner {
   void run() {
     count();
     for (size_t i = 0; i < end_; ++i) schedule(view_.running[i], i);
+    add_drafts();
     if (may_admit()) admit();
     plan_.out_of_tokens = prefill_left_ <= 0;
   }
@@ -94,6 +95,26 @@ class Planner {
     available_ -= blocks_needed(r, tokens);
     plan_.running.push_back({r.id, tokens});
     if (!r.is_decode()) take_prefill(r.num_computed, tokens, r.block_hashes);
+  }
+
+  // Last, with what the others have left. plan_.running has the order of the view, with gaps.
+  void add_drafts() {
+    auto chunk = plan_.running.begin();
+    for (size_t i = 0; i < end_ && chunk != plan_.running.end(); ++i) {
+      const RunningView& r = view_.running[i];
+      if (r.id != chunk->id) continue;
+      if (r.num_drafts > 0) add_drafts(r, *chunk);
+      ++chunk;
+    }
+  }
+
+  void add_drafts(const RunningView& r, PlannedChunk& chunk) {
+    const int64_t has = blocks_needed(r, 1);
+    available_ += has;
+    chunk.num_drafts = tokens_within(r, 1 + std::min(r.num_drafts, std::max(prefill_left_, 0))) - 1;
+    available_ -= blocks_needed(r, 1 + chunk.num_drafts);
+    prefill_left_ -= chunk.num_drafts;
+    plan_.work.draft_tokens += chunk.num_drafts;
   }
 
   void preempt(const RunningView& r) {

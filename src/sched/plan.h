@@ -34,6 +34,7 @@ struct RunningView {
   int num_tokens = 0;    // known: prompt and what was generated
   int num_computed = 0;  // of them, K and V in the cache; fewer than num_tokens
   int num_blocks = 0;    // held
+  int num_drafts = 0;    // guesses of what comes after them, wished to be verified
   bool copies = false;   // writing on needs a further block, because the last is shared
   int releases = 0;      // blocks that would be free or evictable without it; may be too few
   std::span<const uint64_t> block_hashes;  // of full blocks of known tokens, as far as known
@@ -92,6 +93,7 @@ double prefill_ratio(double most, double num_prompts, int num_answers);
 struct PlannedChunk {
   SeqId id{};
   int num_tokens = 0;  // the next ones that are not computed
+  int num_drafts = 0;  // and so many guesses after them
 
   bool operator==(const PlannedChunk&) const = default;
 };
@@ -111,6 +113,8 @@ struct StepPlan {
 // Decodes first, one token each, then chunks of prompts that have begun, then new sequences, as far
 // as tokens, sequences and blocks reach.
 //
+// - Drafts take what is left of tokens when all decodes have theirs, and of free blocks; for them
+//   nobody is preempted.
 // - When blocks run out, the last of `running` are preempted. The first always goes on: since each
 //   sequence could finish alone, all finish.
 // - A sequence that cannot get a block, though none behind it is left, keeps what it has and waits.

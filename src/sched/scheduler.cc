@@ -131,6 +131,7 @@ void Scheduler::start_running(Sequence& s) {
 }
 
 void Scheduler::stop_running(Sequence& s) {
+  s.drafts.clear();
   running_.erase(std::find(running_.begin(), running_.end(), &s));
 }
 
@@ -162,8 +163,8 @@ const Step& Scheduler::begin_step(double now_s) {
   step_.num_chunks = step_.num_padding = 0;
   // All of them before any block is taken, so that none of what they found is evicted.
   for (const PlannedChunk& chunk : plan_.admitted) admit(at(chunk.id));
-  for (const PlannedChunk& chunk : plan_.running) add_chunk(at(chunk.id), chunk.num_tokens);
-  for (const PlannedChunk& chunk : plan_.admitted) add_chunk(at(chunk.id), chunk.num_tokens);
+  for (const PlannedChunk& chunk : plan_.running) add_chunk(at(chunk.id), chunk);
+  for (const PlannedChunk& chunk : plan_.admitted) add_chunk(at(chunk.id), chunk);
   return step_;
 }
 
@@ -225,9 +226,13 @@ void Scheduler::take_prefix(Sequence& s) {
   if (match.num_tokens > 0) s.table.adopt(std::move(match.blocks), match.num_tokens);
 }
 
-void Scheduler::add_chunk(Sequence& s, int num_tokens) {
+void Scheduler::add_chunk(Sequence& s, const PlannedChunk& planned) {
+  const int num_tokens = planned.num_tokens + planned.num_drafts;
   if (!reserve(s, s.num_computed + num_tokens)) return;
-  s.planned = num_tokens;
+  s.planned = planned.num_tokens;
+  s.num_drafts = planned.num_drafts;
+  const bool completes = s.num_computed + s.planned == static_cast<int>(s.tokens.size());
+  s.tokens.insert(s.tokens.end(), s.drafts.begin(), s.drafts.begin() + planned.num_drafts);
   if (s.state == State::padding) ++step_.num_padding;
   ++step_.num_chunks;
   const auto first = static_cast<size_t>(s.num_computed);
@@ -236,7 +241,8 @@ void Scheduler::add_chunk(Sequence& s, int num_tokens) {
        .first_position = s.num_computed,
        .tokens = std::span(s.tokens).subspan(first, static_cast<size_t>(num_tokens)),
        .block_table = s.table.block_ids(),
-       .completes = s.num_computed + num_tokens == static_cast<int>(s.tokens.size()),
+       .num_drafts = planned.num_drafts,
+       .completes = completes,
        .padding = s.state == State::padding});
 }
 
@@ -250,6 +256,18 @@ bool Scheduler::reserve(Sequence& s, int num_tokens) {
   if (!copies) return false;
   step_.copies.insert(step_.copies.end(), copies->begin(), copies->end());
   return true;
+}
+
+const std::vector<SeqId>& Scheduler::decoding() {
+  decoding_.clear();
+  for (const Sequence* s : running_)
+    if (s->state == State::running && std::ssize(s->tokens) - s->num_computed == 1)
+      decoding_.push_back(s->id);
+  return decoding_;
+}
+
+void Scheduler::set_drafts(SeqId id, std::span<const TokenId> drafts) {
+  at(id).drafts.assign(drafts.begin(), drafts.end());
 }
 
 SeqId Scheduler::fork(SeqId parent_id) {
@@ -282,20 +300,25 @@ SeqId Scheduler::fork(SeqId parent_id) {
 void Scheduler::commit(std::span<const StepOutcome> outcomes, double seconds) {
   ++num_steps_;
   if (seconds > 0) step_model_.observe(step_.work, seconds);
+  for (const StepChunk& chunk : step_.chunks) drop_drafts(at(chunk.id));
+  for (const StepOutcome& outcome : outcomes) append(at(outcome.id), outcome.tokens);
   for (const StepChunk& chunk : step_.chunks) finish_chunk(at(chunk.id));
-  for (const StepOutcome& outcome : outcomes) {
-    Sequence& s = at(outcome.id);
-    append(s, outcome.tokens);
-    if (outcome.finished) finish(s);
-  }
+  for (const StepOutcome& outcome : outcomes)
+    if (outcome.finished) finish(at(outcome.id));
   step_.chunks.clear();
   end_static_batch();
+}
+
+void Scheduler::drop_drafts(Sequence& s) {
+  s.tokens.resize(s.tokens.size() - static_cast<size_t>(std::exchange(s.num_drafts, 0)));
+  s.drafts.clear();
 }
 
 void Scheduler::finish_chunk(Sequence& s) {
   const int size = pool_->block_size();
   const int before = s.num_computed;
   s.num_computed += std::exchange(s.planned, 0);
+  if (s.table.num_tokens() > s.num_computed) (void)s.table.truncate(s.num_computed);
   if (s.state == State::padding) return append(s, std::span(s.tokens).last(1));
   if (s.num_computed / size > before / size) remember_blocks(s, s.num_computed);
 }
@@ -308,8 +331,11 @@ void Scheduler::remember_blocks(Sequence& s, int num_computed) {
 
 void Scheduler::append(Sequence& s, std::span<const TokenId> tokens) {
   for (const TokenId token : tokens) s.tokens.push_back(token);
-  if (options_.keep_kv || tokens.empty()) return;
-  s.num_computed = 0;
+  if (tokens.empty()) return;
+  // Of a decode: the drafts that came true are computed.
+  if (s.planned > 0) s.planned += static_cast<int>(tokens.size()) - 1;
+  if (options_.keep_kv) return;
+  s.num_computed = s.planned = 0;
   (void)s.table.truncate(0);
 }
 
@@ -342,6 +368,7 @@ void Scheduler::abandon_step() {
   for (const StepChunk& chunk : step_.chunks) {
     Sequence& s = at(chunk.id);
     s.planned = 0;
+    drop_drafts(s);
     (void)s.table.truncate(s.num_computed);  // the next chunk may be shorter
   }
   step_.chunks.clear();

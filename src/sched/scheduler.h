@@ -68,6 +68,7 @@ struct StepChunk {
   int first_position = 0;
   std::span<const TokenId> tokens;       // to compute
   std::span<const BlockId> block_table;  // covers them
+  int num_drafts = 0;                    // the last of `tokens` are guesses
   bool completes = false;  // after it all known tokens are computed: the next one can be drawn
   bool padding = false;    // of a sequence that is done; computed for nothing
 };
@@ -123,13 +124,22 @@ class Scheduler {
   // nobody.
   const Step& begin_step(double now_s);
 
+  // Running sequences that have one token to compute, in an order that depends on nothing else.
+  const std::vector<SeqId>& decoding();
+
+  // Guesses of what comes after the tokens of a sequence, for the next step alone, as far as there
+  // is room. commit() says how many of them came true. REQUIRES: one of decoding(); fewer than it
+  // may still append; keep_kv.
+  void set_drafts(SeqId id, std::span<const TokenId> drafts);
+
   // After the forward of the step and before commit(): a further sequence with the same tokens and
   // the same blocks, which goes on from here. It runs if there is a place for it; else it waits.
   // REQUIRES: the chunk of `parent` completes.
   SeqId fork(SeqId parent);
 
   // The end of a step: its chunks are computed, these tokens drawn. Every sequence whose chunk
-  // completes, and every fork, has an outcome, or will be removed. seconds: what the step took; 0:
+  // completes, and every fork, has an outcome, or will be removed. Of a chunk with drafts, an
+  // outcome of n tokens says that the first n - 1 drafts came true. seconds: what the step took; 0:
   // unknown.
   void commit(std::span<const StepOutcome> outcomes, double seconds);
 
@@ -152,7 +162,7 @@ class Scheduler {
   bool is_running(SeqId id) const;
   // Positions of its prompt that were in the prefix cache when it was first admitted.
   int num_cached_tokens(SeqId id) const;
-  std::span<const TokenId> tokens(SeqId id) const;
+  std::span<const TokenId> tokens(SeqId id) const;  // during a step with its drafts behind them
   // That it holds; 0 of one that is finished or unknown.
   int num_blocks(SeqId id) const;
 
@@ -175,8 +185,10 @@ class Scheduler {
     std::vector<TokenId> tokens;  // prompt and answer so far
     int prompt_tokens = 0;
     int num_computed = 0;
-    int planned = 0;      // tokens of the step that is on its way
-    int num_cached = -1;  // when first admitted; -1: not yet
+    int planned = 0;              // tokens of the step that is on its way, without drafts
+    std::vector<TokenId> drafts;  // wished for the next step
+    int num_drafts = 0;           // at the end of `tokens`, in the step that is on its way
+    int num_cached = -1;          // when first admitted; -1: not yet
     State state = State::waiting;
     bool was_preempted = false;
     BlockTable table;
@@ -225,10 +237,11 @@ class Scheduler {
   void admit(Sequence& sequence);
   void make_room(Sequence& sequence);
   void take_prefix(Sequence& sequence);
-  void add_chunk(Sequence& sequence, int num_tokens);
+  void add_chunk(Sequence& sequence, const PlannedChunk& planned);
   bool reserve(Sequence& sequence, int num_tokens);
   void make_free(int num_blocks);
 
+  void drop_drafts(Sequence& sequence);
   void finish_chunk(Sequence& sequence);
   void remember_blocks(Sequence& sequence, int num_computed);
   void append(Sequence& sequence, std::span<const TokenId> tokens);
@@ -251,6 +264,7 @@ class Scheduler {
   int64_t next_id_ = 0;
   Step step_;
   StepPlan plan_;
+  std::vector<SeqId> decoding_;
   std::vector<RunningView> running_view_;
   std::vector<WaitingView> waiting_view_;
   int64_t num_preemptions_ = 0, num_steps_ = 0, recomputed_tokens_ = 0, num_candidates_ = 0;

@@ -56,6 +56,7 @@ void Scheduler::view_running() {
                              .num_tokens = static_cast<int>(s->tokens.size()),
                              .num_computed = s->num_computed,
                              .num_blocks = s->table.num_blocks(),
+                             .num_drafts = static_cast<int>(s->drafts.size()),
                              .copies = writes_shared_block(*s),
                              .releases = 0,
                              .block_hashes = s->block_hashes});

@@ -18,8 +18,12 @@ constexpr double kRidge = 1e-9;  // where no step has said anything, the weights
 
 // In units that bring all weights near milliseconds.
 StepTimeModel::Vector StepTimeModel::features(const StepWork& work) {
-  return {1.0, work.prefill_tokens / 16.0, static_cast<double>(work.kv_tokens) / 1024.0,
-          work.num_seqs / 4.0, static_cast<double>(work.prefill_pairs) / 16384.0};
+  return {1.0,
+          work.prefill_tokens / 16.0,
+          static_cast<double>(work.kv_tokens) / 1024.0,
+          work.num_seqs / 4.0,
+          static_cast<double>(work.prefill_pairs) / 16384.0,
+          work.draft_tokens / 4.0};
 }
 
 double StepTimeModel::dot(const Vector& x) const {

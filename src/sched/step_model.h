@@ -1,5 +1,6 @@
 // How long a step takes, learned while steps run: t = a + b * prefill tokens + c * KV tokens read +
-// d * sequences + e * prefill pairs. One object per engine; whoever plans reads it.
+// d * sequences + e * prefill pairs +
+// f * draft tokens. One object per engine; whoever plans reads it.
 #pragma once
 
 #include <array>
@@ -13,6 +14,7 @@ struct StepWork {
   int64_t kv_tokens = 0;      // context that single tokens look back on, summed
   int num_seqs = 0;           // that bring a single token
   int64_t prefill_pairs = 0;  // (token, position it sees) of prefill tokens: attention's part
+  int draft_tokens = 0;       // that are verified behind the single tokens
 
   // `num_tokens` of one sequence that has `num_computed` already.
   void add_decode(int num_computed) {
@@ -41,7 +43,7 @@ class StepTimeModel {
   double relative_error() const { return error_; }
 
  private:
-  static constexpr int kTerms = 5;
+  static constexpr int kTerms = 6;
   using Vector = std::array<double, kTerms>;
 
   // What the steps of one kind say: sums over products of their terms. Those with prefill and those

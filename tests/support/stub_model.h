@@ -17,13 +17,13 @@ class StubModel : public Model {
   using Logits = std::function<void(const std::vector<TokenId>& history, std::span<float> row)>;
 
   StubModel(int vocab_size, int context_length, int num_blocks, Logits fill,
-            int max_num_batched_tokens = 8)
+            int max_num_batched_tokens = 8, int max_logits_rows = 4)
       : fill_(std::move(fill)), slots_(static_cast<size_t>(num_blocks * 16), TokenId{-1}) {
     limits_ = {.vocab_size = vocab_size,
                .logits_stride = (vocab_size + 15) / 16 * 16 + 16,
                .context_length = context_length,
                .max_num_batched_tokens = max_num_batched_tokens,
-               .max_logits_rows = 4,
+               .max_logits_rows = max_logits_rows,
                .num_blocks = num_blocks,
                .block_size = 16,
                .hidden_size = 8};

@@ -1,0 +1,46 @@
+// Guesses what comes next in sequences. A guess never changes an answer, only how soon it is there:
+// the engine computes the guessed tokens behind the known ones in one forward, draws the next token
+// after each, and keeps those that were guessed right.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "core/ids.h"
+#include "core/sampling_params.h"
+
+namespace octavo {
+
+// One sequence that waits for its next token.
+struct DraftTask {
+  SeqId id{};
+  std::span<const TokenId> tokens;  // prompt and answer so far; not empty
+  int prompt_tokens = 0;            // the first of them
+  int max_tokens = 0;               // of the guess, at most; > 0
+  std::string_view group = {};      // what was learned in one group is not used in another
+  // How the next token will be drawn.
+  const SamplingParams* params = nullptr;
+  uint64_t seed = 0;
+  uint32_t choice = 0;
+  std::vector<TokenId> draft = {};  // the guess; empty: none
+};
+
+struct FinishedSequence {
+  SeqId id{};
+  std::span<const TokenId> prompt, answer;
+  std::string_view group = {};  // as of its tasks
+};
+
+class Drafter {
+ public:
+  virtual ~Drafter() = default;
+  virtual std::string_view name() const = 0;
+  // Fills `draft` of the tasks that it has a guess for. All have an empty one.
+  virtual void propose(std::span<DraftTask* const> tasks) = 0;
+  // There will be no more tasks of this sequence.
+  virtual void finish(const FinishedSequence& sequence) = 0;
+};
+
+}  // namespace octavo

@@ -1,0 +1,69 @@
+// Which sequences of a step get drafts, from whom and how many; and what became of them.
+//
+// Owned by the engine's thread.
+#pragma once
+
+#include <array>
+#include <functional>
+#include <memory>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "spec/draft_length.h"
+#include "spec/drafter.h"
+
+namespace octavo {
+
+struct SpeculatorOptions {
+  int num_speculative_tokens = 5;      // of one sequence in one step; 1 to kMaxDraftTokens
+  bool adaptive = true;                // false: always as many as there are
+  std::function<double()> clock = {};  // seconds; empty: the time of drafting is not counted
+};
+
+// Counts since the start, with vLLM's names.
+struct SpeculatorStats {
+  int64_t num_drafts = 0;  // guesses that were verified
+  int64_t num_draft_tokens = 0;
+  int64_t num_accepted_tokens = 0;
+  std::array<int64_t, kMaxDraftTokens> num_accepted_tokens_per_pos{};
+  double draft_s = 0;  // spent on making guesses
+};
+
+class Speculator {
+ public:
+  // The first drafter that has a guess for a sequence makes it.
+  Speculator(const SpeculatorOptions& options, std::vector<std::unique_ptr<Drafter>> drafters);
+
+  int num_speculative_tokens() const { return options_.num_speculative_tokens; }
+
+  // Fills the drafts of the tasks, cut to what is worth verifying in a step that is otherwise
+  // `work`.
+  void propose(std::span<DraftTask> tasks, const StepWork& work, const StepTimeModel& step_model);
+
+  // After a step: of the drafts of a sequence, `num_accepted` came true.
+  void verified(SeqId id, int num_drafts, int num_accepted);
+
+  // There will be no more tasks of this sequence.
+  void finish(const FinishedSequence& sequence);
+
+  const SpeculatorStats& stats() const { return stats_; }
+
+ private:
+  struct Record {
+    AcceptanceRate acceptance;
+    int skipped = 0;  // steps since its drafts were last tried
+  };
+
+  void cut(std::span<DraftTask> tasks, const StepWork& work, const StepTimeModel& step_model);
+
+  SpeculatorOptions options_;
+  std::vector<std::unique_ptr<Drafter>> drafters_;
+  std::unordered_map<SeqId, Record> records_;
+  SpeculatorStats stats_;
+  double draft_token_s_ = 0;  // moving mean
+  std::vector<DraftTask*> open_;
+  std::vector<DraftWish> wishes_;
+};
+
+}  // namespace octavo
