@@ -56,6 +56,11 @@ inline constexpr std::array kEngineRows = {
     integer("max_num_batched_tokens", 1, 65536, "512",
             "tokens of one forward; a longer prompt is cut into chunks", G | A | X | C | E | P | B,
             kEngine),
+    text("speculative_config", "JSON",
+         "guess tokens ahead and verify them together, which changes no answer: "
+         "'{\"method\": \"ngram\", \"num_speculative_tokens\": 5}'; methods: ngram, suffix, "
+         "draft_model (with \"model\")",
+         G | X | C, kEngine),
     flag("pack_cache",
          "neither use nor write files of repacked weights, which make the next start faster; they "
          "lie in octavo/packs of the cache folder, 32 GiB of them at most",

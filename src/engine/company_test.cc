@@ -149,10 +149,11 @@ class Rig {
       : tokenizer_(std::move(*Tokenizer::create(testing::tiny_byte_spec()))),
         model_(static_cast<int>(tokenizer_.vocab_size()), kContext, setting.num_blocks,
                ending_logits, setting.max_num_batched_tokens, setting.num_drafts > 3 ? 8 : 4) {
+    std::unique_ptr<Speculator> speculator;
     if (setting.num_drafts > 0) {
       std::vector<std::unique_ptr<Drafter>> drafters;
       drafters.push_back(std::make_unique<KnowingDrafter>(answers));
-      speculator_ = std::make_unique<Speculator>(
+      speculator = std::make_unique<Speculator>(
           SpeculatorOptions{.num_speculative_tokens = setting.num_drafts, .adaptive = false},
           std::move(drafters));
     }
@@ -161,7 +162,7 @@ class Rig {
     scheduler.max_num_seqs = std::min(scheduler.max_num_seqs, setting.max_num_batched_tokens);
     auto core = EngineCore::create(model_, tokenizer_,
                                    {.scheduler = scheduler,
-                                    .speculator = speculator_.get(),
+                                    .speculator = std::move(speculator),
                                     .clock = [this] { return now_; }});
     EXPECT_TRUE(core) << core.error().message;
     core_ = std::move(*core);
@@ -202,13 +203,11 @@ class Rig {
   std::vector<int> ends_;
   std::vector<std::vector<std::string>> streamed_;
   EngineCore& core() { return *core_; }
-  const Speculator* speculator() const { return speculator_.get(); }
 
  private:
   Tokenizer tokenizer_;
   StubModel model_;
   double now_ = 1;
-  std::unique_ptr<Speculator> speculator_;
   std::unique_ptr<EngineCore> core_;
 };
 
@@ -242,7 +241,7 @@ TEST(Company, ChangesNoAnswer) {
       }
       preemptions += rig.core().scheduler().stats().num_preemptions;
       hits += rig.core().scheduler().prefix_tree().stats().prompts.hit_tokens;
-      if (const Speculator* speculator = rig.speculator()) {
+      if (const Speculator* speculator = rig.core().speculator()) {
         drafts += speculator->stats().num_draft_tokens;
         accepted += speculator->stats().num_accepted_tokens;
       }

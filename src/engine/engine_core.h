@@ -98,6 +98,7 @@ class EngineCore {
   const Heartbeat& heartbeat() const { return heartbeat_; }
   Scheduler& scheduler() { return *scheduler_; }
   const Scheduler& scheduler() const { return *scheduler_; }
+  const Speculator* speculator() const { return options_.speculator.get(); }  // may be nullptr
   int num_requests() const { return static_cast<int>(requests_.size()); }
 
  private:

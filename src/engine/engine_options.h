@@ -46,6 +46,7 @@ struct EngineOptions {
 
   std::string lora = {};  // path of an adapter, for all requests that name none
   int max_lora_rank = 0;  // of adapters that requests may bring; 0: they may bring none
+  std::string speculative_config = {};  // JSON, see spec/speculative_config.h; empty: none
 
   bool kv_cache = true;        // false: every token is computed with its whole context
   bool pad_finished = true;    // static batches compute finished sequences to the end

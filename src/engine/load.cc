@@ -6,6 +6,7 @@
 
 #include "base/cores.h"
 #include "base/free_memory.h"
+#include "engine/load_drafters.h"
 #include "engine/sizing.h"
 #include "formats/open_model.h"
 #include "kernels/isa.h"
@@ -142,8 +143,12 @@ std::shared_ptr<const PackCache> open_pack(LoadedEngine& engine, const std::stri
   return std::make_shared<const PackCache>(std::move(*cache));
 }
 
-EngineCoreOptions core_options(const EngineOptions& options, const LoadedEngine& engine) {
+Result<EngineCoreOptions> core_options(const EngineOptions& options, const LoadedEngine& engine) {
   EngineCoreOptions out;
+  OCTAVO_TRY(const SpeculativeConfig config, parse_speculative_config(options.speculative_config));
+  OCTAVO_TRY(out.speculator, make_speculator(config, engine.draft_model.get(),
+                                             static_cast<int>(engine.tokenizer->vocab_size()),
+                                             engine.model->limits()));
   out.scheduler = scheduler_options(options);
   out.scheduler.max_model_len = engine.max_model_len;
   out.pool = engine.pool.get();
@@ -161,6 +166,8 @@ EngineCoreOptions core_options(const EngineOptions& options, const LoadedEngine&
 
 Result<LoadedEngine> load_model(const EngineOptions& options) {
   LoadedEngine engine;
+  OCTAVO_TRY(const SpeculativeConfig speculation,
+             parse_speculative_config(options.speculative_config));
   OCTAVO_TRY(const kernels::Ops* ops, kernels::select_isa_from_environment());
   OCTAVO_TRY(const int threads, thread_count(options.threads));
   OCTAVO_TRY(const WeightTypes types, weight_types(options.dtype, options.quantization));
@@ -199,6 +206,11 @@ Result<LoadedEngine> load_model(const EngineOptions& options) {
   std::vector<PackedTensor> tensors = std::move(weights.tensors);
   OCTAVO_TRY(engine.model, Transformer::create(engine.config, std::move(weights), *ops,
                                                *engine.pool, model_options));
+  if (speculation.uses(DraftMethod::draft_model)) {
+    OCTAVO_TRY(engine.draft_model,
+               load_draft_model(speculation.model, options, model_options, engine.max_model_len,
+                                *engine.tokenizer, *ops, *engine.pool));
+  }
   if (packs)
     engine.pack_job = engine.pack ? PackJob::check(packs, *engine.pack)
                                   : PackJob::write(packs, std::move(tensors));
@@ -221,8 +233,8 @@ Result<std::shared_ptr<const LoraAdapter>> load_adapter(const std::string& path,
 
 Result<std::unique_ptr<Engine>> make_engine(const LoadedEngine& loaded,
                                             const EngineOptions& options) {
-  return Engine::create(*loaded.model, *loaded.tokenizer, core_options(options, loaded),
-                        options.max_queue_len);
+  OCTAVO_TRY(EngineCoreOptions core, core_options(options, loaded));
+  return Engine::create(*loaded.model, *loaded.tokenizer, std::move(core), options.max_queue_len);
 }
 
 }  // namespace octavo

@@ -32,8 +32,9 @@ struct LoadedEngine {
   std::unique_ptr<PackFile> pack;  // the file that the weights lie in; nullptr: they were repacked
   std::shared_ptr<const LoraAdapter> adapter;  // of options.lora
   std::unique_ptr<Transformer> model;
-  std::unique_ptr<PackJob> pack_job;  // nullptr: nothing to check or write
-  PoolingConfig pooling;              // of embeddings, by the model and the options
+  PoolingConfig pooling;                     // of embeddings, by the model and the options
+  std::unique_ptr<Transformer> draft_model;  // that guesses for it; mostly there is none
+  std::unique_ptr<PackJob> pack_job;         // nullptr: nothing to check or write
   int max_model_len = 0;
   int64_t bytes_per_block = 0;     // of the KV cache
   std::unique_ptr<Engine> engine;  // nullptr after load_model()

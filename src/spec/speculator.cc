@@ -6,7 +6,7 @@ namespace octavo {
 namespace {
 
 // A sequence whose drafts are not worth it tries one again after so many steps: one row in 32
-// costs little, and what it says may have changed.
+// costs little, and how well it does may have changed.
 constexpr int kRetryAfter = 32;
 constexpr double kTimeWeight = 0.1;
 
@@ -18,37 +18,44 @@ Speculator::Speculator(const SpeculatorOptions& options,
 
 void Speculator::propose(std::span<DraftTask> tasks, const StepWork& work,
                          const StepTimeModel& step_model) {
+  if (options_.adaptive) limit(tasks, work, step_model);
   const double start_s = options_.clock ? options_.clock() : 0;
   for (const auto& drafter : drafters_) {
     open_.clear();
     for (DraftTask& task : tasks)
-      if (task.draft.empty()) open_.push_back(&task);
+      if (task.draft.empty() && task.max_tokens > 0) open_.push_back(&task);
     if (!open_.empty()) drafter->propose(open_);
   }
-  size_t made = 0;
-  for (const DraftTask& task : tasks) made += task.draft.size();
-  if (made > 0 && options_.clock) {
-    const double spent_s = options_.clock() - start_s;
-    stats_.draft_s += spent_s;
-    draft_token_s_ += kTimeWeight * (spent_s / static_cast<double>(made) - draft_token_s_);
-  }
-  if (made > 0 && options_.adaptive) cut(tasks, work, step_model);
+  note_time(tasks, options_.clock ? options_.clock() - start_s : 0);
+  for (const DraftTask& task : tasks)
+    if (!task.draft.empty()) records_[task.id].skipped = 0;
 }
 
-void Speculator::cut(std::span<DraftTask> tasks, const StepWork& work,
-                     const StepTimeModel& step_model) {
+// Before drafts are made: a model that drafts takes time for each.
+void Speculator::limit(std::span<DraftTask> tasks, const StepWork& work,
+                       const StepTimeModel& step_model) {
   wishes_.clear();
   for (const DraftTask& task : tasks)
-    wishes_.push_back({&records_[task.id].acceptance, static_cast<int>(task.draft.size())});
+    wishes_.push_back({&records_[task.id].acceptance, task.max_tokens});
   cut_drafts(wishes_, work, step_model, draft_token_s_);
   for (size_t i = 0; i < tasks.size(); ++i) {
-    if (tasks[i].draft.empty()) continue;
     Record& record = records_[tasks[i].id];
-    int kept = wishes_[i].num_drafts;
-    record.skipped = kept > 0 ? 0 : record.skipped + 1;
-    if (record.skipped >= kRetryAfter) kept = 1, record.skipped = 0;
-    tasks[i].draft.resize(static_cast<size_t>(kept));
+    tasks[i].max_tokens = wishes_[i].num_drafts;
+    if (tasks[i].max_tokens == 0 && ++record.skipped >= kRetryAfter) tasks[i].max_tokens = 1;
   }
+}
+
+// Not of steps with a new sequence, whose prompt may have to be read first.
+void Speculator::note_time(std::span<const DraftTask> tasks, double seconds) {
+  stats_.draft_s += seconds;
+  size_t made = 0;
+  bool all_known = true;
+  for (const DraftTask& task : tasks) {
+    made += task.draft.size();
+    all_known = all_known && records_[task.id].acceptance.num_observed() > 0;
+  }
+  if (made > 0 && all_known)
+    draft_token_s_ += kTimeWeight * (seconds / static_cast<double>(made) - draft_token_s_);
 }
 
 void Speculator::verified(SeqId id, int num_drafts, int num_accepted) {

@@ -37,8 +37,8 @@ class Speculator {
 
   int num_speculative_tokens() const { return options_.num_speculative_tokens; }
 
-  // Fills the drafts of the tasks, cut to what is worth verifying in a step that is otherwise
-  // `work`.
+  // Fills the drafts of the tasks, as far as they are worth making and verifying in a step that is
+  // otherwise `work`.
   void propose(std::span<DraftTask> tasks, const StepWork& work, const StepTimeModel& step_model);
 
   // After a step: of the drafts of a sequence, `num_accepted` came true.
@@ -55,7 +55,8 @@ class Speculator {
     int skipped = 0;  // steps since its drafts were last tried
   };
 
-  void cut(std::span<DraftTask> tasks, const StepWork& work, const StepTimeModel& step_model);
+  void limit(std::span<DraftTask> tasks, const StepWork& work, const StepTimeModel& step_model);
+  void note_time(std::span<const DraftTask> tasks, double seconds);
 
   SpeculatorOptions options_;
   std::vector<std::unique_ptr<Drafter>> drafters_;

@@ -1,0 +1,96 @@
+#include "engine/load_drafters.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "engine/catalog.h"
+#include "formats/open_model.h"
+#include "formats/quote.h"
+#include "formats/weight_types.h"
+#include "kv/block_size.h"
+#include "spec/draft_model.h"
+#include "spec/ngram.h"
+
+namespace octavo {
+namespace {
+
+// Sequences of full length that its cache holds. Whoever has waited longest is computed again.
+constexpr int64_t kFullSequences = 8;
+
+Result<void> check_same_tokens(const Tokenizer& draft, const Tokenizer& tokenizer,
+                               const std::string& model) {
+  const auto refuse = [&](std::string_view why) {
+    return fail(
+        ErrorCode::invalid_argument,
+        fmt::format("the draft model {} {}; take one with the same vocabulary", quote(model), why));
+  };
+  if (draft.vocab_size() != tokenizer.vocab_size())
+    return refuse(
+        fmt::format("has {} tokens and the model {}", draft.vocab_size(), tokenizer.vocab_size()));
+  for (size_t i = 0; i < tokenizer.vocab_size(); ++i) {
+    const TokenId id{static_cast<int32_t>(i)};
+    if (draft.piece(id) != tokenizer.piece(id))
+      return refuse(fmt::format("has another token {}: {} instead of {}", i, quote(draft.piece(id)),
+                                quote(tokenizer.piece(id))));
+  }
+  return {};
+}
+
+double seconds_now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Transformer>> load_draft_model(const std::string& model,
+                                                      const EngineOptions& options,
+                                                      TransformerOptions draft_options,
+                                                      int max_model_len, const Tokenizer& tokenizer,
+                                                      const kernels::Ops& ops, ThreadPool& pool) {
+  OCTAVO_TRY(const std::string path, resolve_model(model));
+  OCTAVO_TRY(const WeightTypes types, weight_types(options.dtype, options.quantization));
+  OCTAVO_TRY(const std::unique_ptr<ModelSource> source, open_model(path, types));
+  OCTAVO_TRY(const ModelConfig config, read_model_config(*source));
+  OCTAVO_TRY(TokenizerSpec spec, source->tokenizer());
+  OCTAVO_TRY(const Tokenizer draft_tokenizer, Tokenizer::create(std::move(spec)));
+  OCTAVO_CHECK_OK(check_same_tokens(draft_tokenizer, tokenizer, model));
+  const int64_t one =
+      blocks_for(std::min(max_model_len, config.context_length), draft_options.block_size);
+  draft_options.num_blocks = static_cast<int>(
+      std::min(one * kFullSequences, std::max<int64_t>(draft_options.num_blocks, one)));
+  OCTAVO_TRY(ModelWeights weights,
+             load_weights(*source, config, pool, {}, nullptr, options.stop_loading));
+  return Transformer::create(config, std::move(weights), ops, pool, draft_options);
+}
+
+Result<std::unique_ptr<Speculator>> make_speculator(const SpeculativeConfig& config,
+                                                    Model* draft_model, int num_tokens,
+                                                    const ModelLimits& limits) {
+  if (config.methods.empty()) return std::unique_ptr<Speculator>();
+  std::vector<std::unique_ptr<Drafter>> drafters;
+  for (const DraftMethod method : config.methods) switch (method) {
+      case DraftMethod::ngram:
+        drafters.push_back(
+            std::make_unique<NgramDrafter>(config.prompt_lookup_min, config.prompt_lookup_max));
+        break;
+      case DraftMethod::suffix:
+        drafters.push_back(std::make_unique<SuffixDrafter>(config.suffix));
+        break;
+      case DraftMethod::draft_model: {
+        OCTAVO_TRY(auto drafter, ModelDrafter::create(*draft_model, num_tokens));
+        drafters.push_back(std::move(drafter));
+        break;
+      }
+    }
+  // The rows of one sequence are drawn from together.
+  const int most = std::min(limits.max_logits_rows, limits.max_num_batched_tokens) - 1;
+  return std::make_unique<Speculator>(
+      SpeculatorOptions{.num_speculative_tokens = std::min(config.num_speculative_tokens, most),
+                        .adaptive = config.adaptive,
+                        .clock = seconds_now},
+      std::move(drafters));
+}
+
+}  // namespace octavo

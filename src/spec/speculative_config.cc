@@ -1,0 +1,141 @@
+#include "spec/speculative_config.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
+
+#include "formats/quote.h"
+#include "formats/shallow_json.h"
+#include "spec/draft_length.h"
+
+namespace octavo {
+namespace {
+
+using nlohmann::json;
+
+constexpr int kMaxDepth = 2;
+constexpr int kMost = 1 << 20;
+
+constexpr std::array kMethods = {DraftMethod::ngram, DraftMethod::suffix, DraftMethod::draft_model};
+
+tl::unexpected<Error> refuse(std::string_view field, std::string_view why) {
+  return fail(ErrorCode::invalid_argument,
+              fmt::format("--speculative-config: {} {}", quote(std::string(field)), why));
+}
+
+Result<std::vector<DraftMethod>> read_methods(const json& value) {
+  std::vector<DraftMethod> methods;
+  std::string_view rest = value.is_string() ? value.get_ref<const std::string&>() : "";
+  while (!rest.empty()) {
+    const size_t comma = std::min(rest.find(','), rest.size());
+    const auto found = std::find_if(kMethods.begin(), kMethods.end(), [&](DraftMethod method) {
+      return name(method) == rest.substr(0, comma);
+    });
+    if (found == kMethods.end()) break;
+    methods.push_back(*found);
+    rest.remove_prefix(std::min(comma + 1, rest.size()));
+  }
+  if (methods.empty() || !rest.empty())
+    return refuse("method", "must be ngram, suffix or draft_model, or several with commas");
+  return methods;
+}
+
+// One field of the object, checked.
+struct Reader {
+  const std::string& field;
+  const json& value;
+
+  Result<void> integer(int least, int most, int& out) const {
+    const bool fits =
+        value.is_number_integer() && value.get<double>() >= least && value.get<double>() <= most;
+    if (!fits) return refuse(field, fmt::format("must be an integer from {} to {}", least, most));
+    out = value.get<int>();
+    return {};
+  }
+  Result<void> real(double least, double most, double& out) const {
+    if (!value.is_number() || value.get<double>() < least || value.get<double>() > most)
+      return refuse(field, fmt::format("must be a number from {} to {}", least, most));
+    out = value.get<double>();
+    return {};
+  }
+  Result<void> boolean(bool& out) const {
+    if (!value.is_boolean()) return refuse(field, "must be true or false");
+    out = value.get<bool>();
+    return {};
+  }
+  Result<void> text(std::string& out) const {
+    if (!value.is_string()) return refuse(field, "must be a string");
+    out = value.get<std::string>();
+    return {};
+  }
+};
+
+Result<void> read_field(const std::string& field, const json& value, SpeculativeConfig& config) {
+  const Reader read{field, value};
+  if (field == "method") {
+    OCTAVO_TRY(config.methods, read_methods(value));
+    return {};
+  }
+  if (field == "model") return read.text(config.model);
+  if (field == "num_speculative_tokens")
+    return read.integer(1, kMaxDraftTokens, config.num_speculative_tokens);
+  if (field == "adaptive") return read.boolean(config.adaptive);
+  if (field == "prompt_lookup_min") return read.integer(1, 64, config.prompt_lookup_min);
+  if (field == "prompt_lookup_max") return read.integer(1, 64, config.prompt_lookup_max);
+  if (field == "suffix_decoding_max_tree_depth")
+    return read.integer(2, 1024, config.suffix.max_tree_depth);
+  if (field == "suffix_decoding_max_cached_requests")
+    return read.integer(0, kMost, config.suffix.max_cached_requests);
+  if (field == "suffix_decoding_max_spec_factor")
+    return read.real(0, 1000, config.suffix.max_spec_factor);
+  if (field == "suffix_decoding_min_token_prob")
+    return read.real(0, 1, config.suffix.min_token_prob);
+  return refuse(field, "is not known");
+}
+
+Result<void> check(const SpeculativeConfig& config, bool names_model) {
+  if (config.methods.empty()) return refuse("method", "is missing");
+  if (config.prompt_lookup_min > config.prompt_lookup_max)
+    return refuse("prompt_lookup_min", "must not be more than prompt_lookup_max");
+  if (config.uses(DraftMethod::draft_model) != names_model)
+    return refuse("model", names_model ? "is of the method draft_model alone"
+                                       : "is missing: the model that drafts");
+  return {};
+}
+
+}  // namespace
+
+std::string_view name(DraftMethod method) {
+  switch (method) {
+    case DraftMethod::ngram:
+      return "ngram";
+    case DraftMethod::suffix:
+      return "suffix";
+    case DraftMethod::draft_model:
+      return "draft_model";
+  }
+  return "";
+}
+
+bool SpeculativeConfig::uses(DraftMethod method) const {
+  return std::find(methods.begin(), methods.end(), method) != methods.end();
+}
+
+Result<SpeculativeConfig> parse_speculative_config(std::string_view text) {
+  SpeculativeConfig config;
+  if (text.empty()) return config;
+  const StrictJson parsed = parse_strict_json(text, kMaxDepth);
+  if (parsed.too_deep || !parsed.root.is_object())
+    return fail(ErrorCode::invalid_argument,
+                "--speculative-config must be a JSON object, for example "
+                "'{\"method\": \"ngram\", \"num_speculative_tokens\": 5}'");
+  if (parsed.repeated_key) return refuse(*parsed.repeated_key, "is there twice");
+  for (const auto& [field, value] : parsed.root.items())
+    OCTAVO_CHECK_OK(read_field(field, value, config));
+  OCTAVO_CHECK_OK(check(config, !config.model.empty()));
+  return config;
+}
+
+}  // namespace octavo
