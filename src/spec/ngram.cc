@@ -1,6 +1,7 @@
 #include "spec/ngram.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace octavo {
 
@@ -19,11 +20,14 @@ size_t find_repeat(std::span<const TokenId> tokens, int shortest, int longest) {
   return best;
 }
 
+// Where the end of the text comes into reach, the guess itself goes on: what repeats keeps
+// repeating.
 void NgramDrafter::propose(std::span<DraftTask* const> tasks) {
   for (DraftTask* task : tasks) {
-    const auto found = task->tokens.subspan(find_repeat(task->tokens, shortest_, longest_));
-    const size_t count = std::min(found.size(), static_cast<size_t>(task->max_tokens));
-    task->draft.assign(found.begin(), found.begin() + static_cast<std::ptrdiff_t>(count));
+    const size_t found = find_repeat(task->tokens, shortest_, longest_), end = task->tokens.size();
+    if (found == end) continue;
+    for (size_t at = found; std::cmp_less(task->draft.size(), task->max_tokens); ++at)
+      task->draft.push_back(at < end ? task->tokens[at] : task->draft[at - end]);
   }
 }
 
