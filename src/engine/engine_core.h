@@ -47,8 +47,8 @@ struct EngineCoreOptions {
   // before numbers are blamed for one; an error ends the request. May be empty.
   std::function<Result<void>(bool wait)> check_weights = {};
   int max_logprobs = kMaxLogprobs;  // that a request may ask for; kNoLogprobsCap: any number
-  std::shared_ptr<const LoraAdapter> adapter = {};  // of requests that name none; may be none
-  Speculator* speculator = nullptr;                 // nullptr: no guesses
+  std::shared_ptr<const LoraAdapter> adapter = {};   // of requests that name none; may be none
+  std::unique_ptr<Speculator> speculator = nullptr;  // nullptr: no guesses
   ThreadPool* pool = nullptr;  // draws for several rows at once; nullptr: one after the other
   std::function<double()> clock = {};                   // seconds; empty: since the engine was made
   std::function<void(const StepReport&)> on_step = {};  // after each step; may be empty
