@@ -90,7 +90,9 @@ Sampler::Sampler(int num_tokens)
   seen_.reserve(most);
 }
 
-Result<Sample> Sampler::sample(std::span<const float> logits, const SampleRequest& request) {
+// Leaves in logits_ what the token is chosen by; returns the row itself.
+Result<std::span<const float>> Sampler::adjust(std::span<const float> logits,
+                                               const SampleRequest& request) {
   const auto count = static_cast<size_t>(num_tokens_);
   if (logits.size() < count)
     return fail(ErrorCode::invalid_argument,
@@ -106,8 +108,12 @@ Result<Sample> Sampler::sample(std::span<const float> logits, const SampleReques
   if (!request.params.allowed_token_ids.empty()) bar_all_but(request.params.allowed_token_ids);
   bar_bad_words(request);
   bar_end_of_answer(request);
-  OCTAVO_TRY(const TokenId token, choose(request));
+  return row;
+}
 
+Result<Sample> Sampler::sample(std::span<const float> logits, const SampleRequest& request) {
+  OCTAVO_TRY(const auto row, adjust(logits, request));
+  OCTAVO_TRY(const TokenId token, choose(request));
   Sample result{token, std::nullopt};
   if (request.params.logprobs) {
     OCTAVO_TRY(result.logprobs, logprobs_of(row, token, *request.params.logprobs));
@@ -189,14 +195,19 @@ void Sampler::bar_end_of_answer(const SampleRequest& request) {
   for (TokenId id : request.params.stop_token_ids) logits_[raw(id)] = kRuledOut;
 }
 
-Result<TokenId> Sampler::choose(const SampleRequest& request) {
+Result<TokenId> Sampler::find_best() const {
   const TokenId best = argmax(logits_);
-  const double largest = logits_[raw(best)];
-  if (largest == kRuledOut)
+  if (logits_[raw(best)] == kRuledOut)
     return fail(ErrorCode::numeric_error,
                 "every token that the model allows is barred by allowed_token_ids, bad_words or "
                 "min_tokens; bar fewer");
+  return best;
+}
+
+Result<TokenId> Sampler::choose(const SampleRequest& request) {
+  OCTAVO_TRY(const TokenId best, find_best());
   if (is_greedy(request.params)) return best;
+  const double largest = logits_[raw(best)];
   keep_candidates(largest, request.params);
   const double u = uniform(request.seed, request.choice, request.history.position());
   return draw(largest, request.params, u);
@@ -224,10 +235,7 @@ void Sampler::keep_top_k(size_t k) {
 // buckets by probability instead, and only the buckets in which something is decided are sorted.
 TokenId Sampler::draw(double largest, const SamplingParams& params, double u) {
   const Scale scale(largest, params.temperature);
-  bucket_weights_.fill(0);
-  for (const Candidate& c : candidates_) bucket_weights_[scale.bucket(c)] += scale.weight(c);
-  const Kept kept = most_probable(params.top_p, scale);
-
+  const Kept kept = keep(scale, params.top_p);
   const double target = u * kept.weight;
   double below = 0;
   size_t bucket = 0;
@@ -240,6 +248,29 @@ TokenId Sampler::draw(double largest, const SamplingParams& params, double u) {
     if (below > target) return TokenId{scratch_[i].id};
   }
   return TokenId{scratch_[last].id};
+}
+
+Result<Distribution> Sampler::distribution(std::span<const float> logits,
+                                           const SampleRequest& request) {
+  OCTAVO_CHECK_OK(adjust(logits, request));
+  OCTAVO_TRY(const TokenId best, find_best());
+  if (is_greedy(request.params)) return Distribution{{{best, 1}}};
+  const double largest = logits_[raw(best)];
+  keep_candidates(largest, request.params);
+  const Scale scale(largest, request.params.temperature);
+  const Kept kept = keep(scale, request.params.top_p);
+  sort_bucket(kept.bucket, scale);
+  const Candidate last = scratch_[std::min(kept.count, scratch_.size()) - 1];
+  Distribution result;
+  for (const Candidate& c : candidates_)
+    if (!before(last, c)) result.entries.push_back({TokenId{c.id}, scale.weight(c) / kept.weight});
+  return result;
+}
+
+Sampler::Kept Sampler::keep(const Scale& scale, double share) {
+  bucket_weights_.fill(0);
+  for (const Candidate& c : candidates_) bucket_weights_[scale.bucket(c)] += scale.weight(c);
+  return most_probable(share, scale);
 }
 
 // The most probable candidates that make up `share` of the weight, at least one.

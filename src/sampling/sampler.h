@@ -16,6 +16,7 @@
 #include "base/result.h"
 #include "core/ids.h"
 #include "core/sampling_params.h"
+#include "sampling/distribution.h"
 #include "sampling/logits.h"
 #include "sampling/logprobs.h"
 
@@ -59,6 +60,10 @@ class Sampler {
   // no token.
   Result<Sample> sample(std::span<const float> logits, const SampleRequest& request);
 
+  // What sample() draws its token from: over many seeds its tokens come with these probabilities.
+  // Errors as above.
+  Result<Distribution> distribution(std::span<const float> logits, const SampleRequest& request);
+
  private:
   struct Candidate {
     float logit;
@@ -66,6 +71,8 @@ class Sampler {
   };
   struct Scale;
 
+  Result<std::span<const float>> adjust(std::span<const float> logits,
+                                        const SampleRequest& request);
   Result<void> check_ids(const SampleRequest& request) const;
   void apply_bias(const SamplingParams& params);
   void apply_penalties(const SamplingParams& params, const TokenHistory& history);
@@ -73,6 +80,7 @@ class Sampler {
   void bar_all_but(std::span<const TokenId> allowed);
   void bar_bad_words(const SampleRequest& request);
   void bar_end_of_answer(const SampleRequest& request);
+  Result<TokenId> find_best() const;
   Result<TokenId> choose(const SampleRequest& request);
   void keep_candidates(double largest, const SamplingParams& params);
   void keep_top_k(size_t k);
@@ -84,6 +92,7 @@ class Sampler {
     size_t bucket = 0, count = 0;
     double weight = 0;
   };
+  Kept keep(const Scale& scale, double share);
   Kept most_probable(double share, const Scale& scale);
   void sort_bucket(size_t bucket, const Scale& scale);
   static bool before(const Candidate& a, const Candidate& b);
