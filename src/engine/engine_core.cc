@@ -257,8 +257,9 @@ void EngineCore::guess() {
   for (const SeqId id : scheduler_->decoding()) {
     const Place place = places_.at(id);
     const Active& request = *place.request;
-    const Sequence& choice = *request.choices[static_cast<size_t>(place.choice)];
     work.add_decode(static_cast<int>(scheduler_->tokens(id).size()) - 1);
+    if (request.pooler) continue;
+    const Sequence& choice = *request.choices[static_cast<size_t>(place.choice)];
     // The last token of an answer need not be guessed: it comes with the one before.
     const int most = std::min(options_.speculator->num_speculative_tokens(),
                               request.max_tokens - static_cast<int>(choice.tokens().size()) - 1);
@@ -438,7 +439,7 @@ void EngineCore::finish_requests() {
     finished_.pop_back();
     for (size_t i = 0; i < request.ids.size(); ++i) {
       const SeqId id = request.ids[i];
-      if (options_.speculator)
+      if (options_.speculator && i < request.choices.size())
         options_.speculator->finish({.id = id,
                                      .prompt = request.prompt(),
                                      .answer = request.choices[i]->tokens(),

@@ -72,7 +72,7 @@ TEST(AcceptanceRate, PlacesApart) {
   for (int i = 0; i < 200; ++i) rate.observe(3, i % 2 ? 3 : 1);
   EXPECT_GT(rate.rate(0), 0.99);
   EXPECT_NEAR(rate.rate(1), 0.5, 0.1);
-  EXPECT_GT(rate.rate(2), 0.9);  // whenever it was reached
+  EXPECT_GT(rate.rate(2), 0.65);  // whenever it was reached; else it follows place 1
 }
 
 }  // namespace

@@ -106,7 +106,7 @@ TEST(ModelDrafter, MoreSequencesThanBlocks) {
       EXPECT_EQ(rig.propose(id, tokens, 3), rig.expected(tokens, 3));
     }
   EXPECT_EQ(rig.propose(9, text(0, 120), 3), std::vector<TokenId>());  // never fits
-  rig.drafter->finish({.id = SeqId{9}});
+  rig.drafter->finish({.id = SeqId{9}, .prompt = {}, .answer = {}});
   EXPECT_EQ(rig.propose(1, text(1, 30), 3), rig.expected(text(1, 30), 3));
 }
 
