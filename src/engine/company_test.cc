@@ -33,6 +33,7 @@ struct Setting {
   int max_num_batched_tokens = 32;
   bool staggered = false;  // requests come while others run
   int num_drafts = 0;      // of a sequence in a step, at most
+  bool trees = false;      // of drafts
 };
 
 std::vector<Setting> settings() {
@@ -73,6 +74,19 @@ std::vector<Setting> settings() {
        6},
       {"drafts, contiguous", {.kv_layout = KvCacheLayout::contiguous}, 35, 32, true, 7},
       {"drafts, no kv", {.keep_kv = false}, 60, 32, false, 3},
+      {"trees", {}, 400, 32, true, 7, true},
+      {"trees, alone", {.max_num_seqs = 1}, 400, 9, false, 7, true},
+      {"trees, no prefix cache", {.enable_prefix_caching = false}, 400, 32, false, 7, true},
+      {"trees, tiny pool", {.max_num_seqs = 8}, 11, 32, false, 7, true},
+      {"trees, priority", {.policy = SchedulingPolicy::priority}, 30, 32, true, 6, true},
+      {"trees, static",
+       {.max_num_seqs = 6, .mode = SchedulingMode::static_batch},
+       30,
+       32,
+       false,
+       6,
+       true},
+      {"trees, contiguous", {.kv_layout = KvCacheLayout::contiguous}, 35, 32, true, 7, true},
   };
   return all;
 }
@@ -116,7 +130,8 @@ std::vector<Request> draw_requests(uint32_t seed) {
 // an answer, or nowhere.
 class KnowingDrafter : public Drafter {
  public:
-  explicit KnowingDrafter(std::vector<RequestOutput> answers) : answers_(std::move(answers)) {}
+  explicit KnowingDrafter(std::vector<RequestOutput> answers, bool trees)
+      : answers_(std::move(answers)), trees_(trees) {}
 
   std::string_view name() const override { return "knowing"; }
   void propose(std::span<DraftTask* const> tasks) override {
@@ -131,6 +146,23 @@ class KnowingDrafter : public Drafter {
     task.draft.resize(random_() % static_cast<uint32_t>(task.max_tokens + 1), TokenId{'z'});
     if (random_() % 2 == 0 && !task.draft.empty())
       task.draft[random_() % task.draft.size()] = TokenId{'A'};
+    if (trees_) branch(task);
+  }
+  // What is right hangs on any of the branches, which begin anywhere.
+  void branch(DraftTask& task) {
+    const std::vector<TokenId> way = std::exchange(task.draft, {});
+    int last = kRoot;  // of the right way
+    for (size_t i = 0; i < way.size(); ++i) {
+      while (random_() % 3 == 0) {
+        const int beside = task.draft.empty() || random_() % 2
+                               ? last
+                               : static_cast<int>(random_() % task.draft.size());
+        add_draft(task.draft, task.parents, TokenId{'B' + static_cast<int>(random_() % 9)}, beside);
+      }
+      last = add_draft(task.draft, task.parents, way[i], last);
+    }
+    task.draft.resize(std::min(task.draft.size(), static_cast<size_t>(task.max_tokens)));
+    if (!task.parents.empty()) task.parents.resize(task.draft.size());
   }
   static void continue_from(const RequestOutput& answer, DraftTask& task) {
     const auto& tokens = answer.outputs.at(task.choice).token_ids;
@@ -139,6 +171,7 @@ class KnowingDrafter : public Drafter {
   }
 
   std::vector<RequestOutput> answers_;
+  bool trees_;
   std::mt19937 random_{7};
 };
 
@@ -152,7 +185,7 @@ class Rig {
     std::unique_ptr<Speculator> speculator;
     if (setting.num_drafts > 0) {
       std::vector<std::unique_ptr<Drafter>> drafters;
-      drafters.push_back(std::make_unique<KnowingDrafter>(answers));
+      drafters.push_back(std::make_unique<KnowingDrafter>(answers, setting.trees));
       speculator = std::make_unique<Speculator>(
           SpeculatorOptions{.num_speculative_tokens = setting.num_drafts, .adaptive = false},
           std::move(drafters));

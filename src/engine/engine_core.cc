@@ -269,7 +269,7 @@ void EngineCore::guess() {
   if (guesses_.empty()) return;
   options_.speculator->propose(guesses_, work, scheduler_->step_model());
   for (const DraftTask& guess : guesses_)
-    if (!guess.draft.empty()) scheduler_->set_drafts(guess.id, guess.draft);
+    if (!guess.draft.empty()) scheduler_->set_drafts(guess.id, {guess.draft, guess.parents});
 }
 
 DraftTask EngineCore::guess_of(SeqId id, int max_tokens) const {
@@ -310,20 +310,40 @@ void EngineCore::lay_out(const Step& step) {
   pool_jobs_.clear();
   only_prompt_.clear();
   order_chunks(step);
-  for (const StepChunk* ordered : ordered_) {
-    const StepChunk& chunk = *ordered;
-    const auto first_row = static_cast<int>(tokens_.size());
-    tokens_.insert(tokens_.end(), chunk.tokens.begin(), chunk.tokens.end());
-    sequences_.push_back({.first_row = first_row,
-                          .num_tokens = static_cast<int>(chunk.tokens.size()),
-                          .first_position = chunk.first_position,
-                          .block_table = chunk.block_table,
-                          .adapter = adapter_of(chunk)});
-    if (chunk.padding)
-      want_logits(first_row);  // as if it still were somebody's
-    else
-      add_jobs(chunk, first_row);
+  size_t num_ancestors = 0;
+  for (const StepChunk& chunk : step.chunks)
+    for (const DraftBranch& branch : chunk.branches) num_ancestors += branch.ancestors.size();
+  ancestors_.clear();
+  ancestors_.reserve(num_ancestors);  // sequences_ points into it
+  for (const StepChunk* chunk : ordered_) lay_out(*chunk);
+}
+
+void EngineCore::lay_out(const StepChunk& chunk) {
+  const auto first_row = static_cast<int>(tokens_.size());
+  tokens_.insert(tokens_.end(), chunk.tokens.begin(), chunk.tokens.end());
+  const int root_row = static_cast<int>(tokens_.size()) - 1 - chunk.num_drafts;
+  const int straight =
+      chunk.branches.empty() ? chunk.num_drafts : chunk.branches.front().first_draft;
+  const LoraAdapter* adapter = adapter_of(chunk);
+  sequences_.push_back({.first_row = first_row,
+                        .num_tokens = root_row + 1 + straight - first_row,
+                        .first_position = chunk.first_position,
+                        .block_table = chunk.block_table,
+                        .adapter = adapter});
+  for (const DraftBranch& branch : chunk.branches) {
+    const size_t first = ancestors_.size();
+    for (const int draft : branch.ancestors) ancestors_.push_back(root_row + 1 + draft);
+    sequences_.push_back({.first_row = root_row + 1 + branch.first_draft,
+                          .num_tokens = branch.num_drafts,
+                          .first_position = branch.first_position,
+                          .block_table = branch.block_table,
+                          .ancestors = std::span(ancestors_).subspan(first),
+                          .adapter = adapter});
   }
+  if (chunk.padding)
+    want_logits(first_row);  // as if it still were somebody's
+  else
+    add_jobs(chunk, first_row);
 }
 
 // An adapter is read once for all of its rows that lie side by side.
@@ -383,7 +403,7 @@ void EngineCore::add_jobs(const StepChunk& chunk, int first_row) {
   // The choices draw their first tokens from the same row.
   const int end = request.started ? place.choice + 1 : request.request.params.n;
   for (int choice = place.choice; choice < end; ++choice)
-    jobs_.push_back({index_of_row(), &request, choice, 0, chunk.num_drafts});
+    jobs_.push_back({index_of_row(), &request, choice, 0, chunk.num_drafts, chunk.parents});
   for (int i = chunk.num_drafts; i-- > 0;) want_logits(last_row - i);
 }
 

@@ -128,11 +128,13 @@ class EngineCore {
   struct Job {
     int row;  // index of logit_rows_
     Active* request;
-    int choice;           // kPromptToken: of the prompt
-    int index;            // of the prompt token
-    int num_drafts = 0;   // in as many rows after the first
-    int first_taken = 0;  // of taken_
+    int choice;                         // kPromptToken: of the prompt
+    int index;                          // of the prompt token
+    int num_drafts = 0;                 // in as many rows after the first
+    std::span<const int> parents = {};  // of them: see DraftTree
+    int first_taken = 0;                // of taken_
     int num_taken = 0;
+    int last_draft = kRoot;  // that came true
   };
   static constexpr int kPromptToken = -1;
   struct PoolJob {
@@ -151,6 +153,7 @@ class EngineCore {
   DraftTask guess_of(SeqId id, int max_tokens) const;
   void note_plan(const Step& step, double now_s);
   void lay_out(const Step& step);
+  void lay_out(const StepChunk& chunk);
   void order_chunks(const Step& step);
   const LoraAdapter* adapter_of(const StepChunk& chunk) const;
   void add_jobs(const StepChunk& chunk, int first_row);
@@ -165,7 +168,8 @@ class EngineCore {
   void take_all(std::span<Job> jobs, int first_row);
   void take(Job& job, int first_row, Sampler& sampler);
   Result<Sample> take_prompt_token(const Job& job, std::span<const float> row) const;
-  TokenHistory history(const Job& job, int num_drafts) const;
+  DraftTree drafts_of(const Job& job) const;
+  TokenHistory history(const Job& job, int draft, std::vector<TokenId>& buffer) const;
   void deliver(const Job& job);
   void note_drafts(const Job& job, int num_accepted);
   void commit_token(Active& request, Sequence& choice, Sample sample);
@@ -193,6 +197,7 @@ class EngineCore {
   std::vector<const StepChunk*> ordered_;  // those of one adapter side by side
   std::vector<TokenId> tokens_;
   std::vector<BatchSequence> sequences_;
+  std::vector<int> ancestors_;  // of all sequences, end to end
   std::vector<DraftTask> guesses_;
   std::vector<int> rows_;         // whose logits or hidden states are wanted
   std::vector<int> logit_rows_;   // of these

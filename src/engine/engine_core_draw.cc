@@ -80,12 +80,13 @@ void EngineCore::take_all(std::span<Job> jobs, int first_row) {
 void EngineCore::take(Job& job, int first_row, Sampler& sampler) {
   const auto stride = static_cast<size_t>(model_.limits().logits_stride);
   const Active& request = *job.request;
-  for (int i = 0; i <= job.num_drafts; ++i) {
-    const std::span<const float> row(reinterpret_cast<const float*>(logits_.data()) +
-                                         static_cast<size_t>(job.row + i - first_row) * stride,
-                                     static_cast<size_t>(num_tokens_));
-    Result<Sample>& taken = taken_[static_cast<size_t>(job.first_taken + i)];
-    job.num_taken = i + 1;
+  std::vector<TokenId> buffer;
+  for (;;) {
+    const std::span<const float> row(
+        reinterpret_cast<const float*>(logits_.data()) +
+            static_cast<size_t>(job.row + 1 + job.last_draft - first_row) * stride,
+        static_cast<size_t>(num_tokens_));
+    Result<Sample>& taken = taken_[static_cast<size_t>(job.first_taken + job.num_taken++)];
     if (job.choice == kPromptToken) {
       taken = take_prompt_token(job, row);
       return;
@@ -93,11 +94,13 @@ void EngineCore::take(Job& job, int first_row, Sampler& sampler) {
     taken = sampler.sample(row, {.params = request.request.params,
                                  .seed = request.output.seed,
                                  .choice = static_cast<uint32_t>(job.choice),
-                                 .history = history(job, i),
+                                 .history = history(job, job.last_draft, buffer),
                                  .eog = tokenizer_.eog(),
                                  .bad_words = request.bad_words});
-    if (!taken || i == job.num_drafts || taken->token != history(job, i + 1).generated.back())
-      return;
+    if (!taken || job.num_drafts == 0) return;
+    const int next = drafts_of(job).child(job.last_draft, taken->token);
+    if (next == kRoot) return;
+    job.last_draft = next;
   }
 }
 
@@ -108,15 +111,28 @@ Result<Sample> EngineCore::take_prompt_token(const Job& job, std::span<const flo
   return Sample{token, std::move(entry)};
 }
 
-// What comes before the token behind the first `num_drafts` drafts.
-TokenHistory EngineCore::history(const Job& job, int num_drafts) const {
+DraftTree EngineCore::drafts_of(const Job& job) const {
+  const SeqId id = job.request->ids[static_cast<size_t>(job.choice)];
+  return {scheduler_->tokens(id).last(static_cast<size_t>(job.num_drafts)), job.parents};
+}
+
+// What comes before the token behind a draft. Drafts that leave the straight way are no neighbours
+// of the answer: they are joined in the buffer.
+TokenHistory EngineCore::history(const Job& job, int draft, std::vector<TokenId>& buffer) const {
   const Active& request = *job.request;
   const auto choice = static_cast<size_t>(job.choice);
   const std::vector<TokenId>& answer = request.choices[choice]->tokens();
-  if (num_drafts == 0) return {request.prompt(), answer};
-  return {request.prompt(),
-          scheduler_->tokens(request.ids[choice])
-              .subspan(request.prompt().size(), answer.size() + static_cast<size_t>(num_drafts))};
+  if (draft == kRoot) return {request.prompt(), answer};
+  const DraftTree tree = drafts_of(job);
+  const std::vector<int> path = path_to(tree, draft);
+  if (std::ssize(path) == draft + 2)
+    return {request.prompt(),
+            scheduler_->tokens(request.ids[choice])
+                .subspan(request.prompt().size(), answer.size() + path.size() - 1)};
+  buffer.assign(answer.begin(), answer.end());
+  for (const int step : std::span(path).subspan(1))
+    buffer.push_back(tree.tokens[static_cast<size_t>(step)]);
+  return {request.prompt(), buffer};
 }
 
 void EngineCore::deliver(const Job& job) {
@@ -138,7 +154,10 @@ void EngineCore::deliver(const Job& job) {
   }
   const size_t gained = choice.tokens().size() - before;
   if (job.num_drafts > 0) note_drafts(job, static_cast<int>(gained) - 1);
-  outcomes_.push_back({request.ids[i], std::span(choice.tokens()).last(gained), choice.finished()});
+  outcomes_.push_back({.id = request.ids[i],
+                       .tokens = std::span(choice.tokens()).last(gained),
+                       .finished = choice.finished(),
+                       .last_draft = job.last_draft});
   if (choice.finished() && --request.num_unfinished == 0) {
     request.ended = true;
     finished_.push_back(&request);

@@ -74,9 +74,22 @@ void StepInputs::set(const ForwardBatch& batch, const StepBuffers& buffers, int 
 
 void StepInputs::place_rows(const ForwardBatch& batch) {
   places_.clear();
-  for (const BatchSequence& s : batch.sequences)
+  copies_.clear();
+  for (const BatchSequence& s : batch.sequences) {
     for (int p = s.first_position; p < s.first_position + s.num_tokens; ++p)
-      places_.push_back({p, raw(s.block_table[static_cast<size_t>(p / block_size_)])});
+      places_.push_back(place_of(s, p));
+    place_ancestors(s);
+  }
+  std::ranges::stable_sort(copies_, {}, &RowCopy::row);
+}
+
+void StepInputs::place_ancestors(const BatchSequence& s) {
+  int position = s.first_position - static_cast<int>(s.ancestors.size());
+  for (const int row : s.ancestors) copies_.push_back({row, place_of(s, position++)});
+}
+
+RowPlace StepInputs::place_of(const BatchSequence& s, int position) const {
+  return {position, raw(s.block_table[static_cast<size_t>(position / block_size_)])};
 }
 
 void StepInputs::find_lora_runs(const ForwardBatch& batch) {

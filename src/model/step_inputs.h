@@ -25,6 +25,12 @@ struct RowPlace {
   int32_t block;
 };
 
+// A further place for the K and V of a row, in another sequence's blocks.
+struct RowCopy {
+  int row;
+  RowPlace place;
+};
+
 // Consecutive rows of one adapter.
 struct LoraRun {
   int first_row;
@@ -53,6 +59,7 @@ class StepInputs {
 
   std::span<const TokenId> tokens() const { return tokens_; }
   std::span<const RowPlace> places() const { return places_; }
+  std::span<const RowCopy> copies() const { return copies_; }  // by row
   // Rows that go through the end of the last layer, ascending.
   std::span<const int> kept_rows() const { return kept_rows_; }
 
@@ -94,6 +101,8 @@ class StepInputs {
 
  private:
   void place_rows(const ForwardBatch& batch);
+  void place_ancestors(const BatchSequence& sequence);
+  RowPlace place_of(const BatchSequence& sequence, int position) const;
   void find_lora_runs(const ForwardBatch& batch);
   void plan_attention(const ForwardBatch& batch, const StepBuffers& buffers);
   int heads_per_item() const {
@@ -128,6 +137,7 @@ class StepInputs {
   size_t blocks_per_context_ = 0;
   std::span<const TokenId> tokens_;
   std::vector<RowPlace> places_;
+  std::vector<RowCopy> copies_;
   std::vector<int> kept_rows_;
   std::vector<LoraRun> runs_, kept_runs_;
   std::vector<int32_t> tables_;  // block tables of all sequences, end to end

@@ -321,10 +321,15 @@ void StepRunner::place(const StepOp& op) {
     prepare_heads(buffers_.q + row * c.num_heads * c.head_dim, c.num_heads, w.q_norm, op.layer,
                   row);
     prepare_heads(k, c.num_kv_heads, w.k_norm, op.layer, row);
-    const RowPlace place = run_.inputs.places()[static_cast<size_t>(row)];
-    for (int head = 0; head < c.num_kv_heads; ++head)
-      ops_.store_kv(kv, place.block, head, place.position % kv.block_size, k + head * c.head_dim,
-                    v + head * c.head_dim);
+    const auto store = [&](const RowPlace& place) {
+      for (int head = 0; head < c.num_kv_heads; ++head)
+        ops_.store_kv(kv, place.block, head, place.position % kv.block_size, k + head * c.head_dim,
+                      v + head * c.head_dim);
+    };
+    store(run_.inputs.places()[static_cast<size_t>(row)]);
+    for (const RowCopy& copy :
+         std::ranges::equal_range(run_.inputs.copies(), static_cast<int>(row), {}, &RowCopy::row))
+      store(copy.place);
   }
 }
 

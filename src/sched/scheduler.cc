@@ -131,7 +131,7 @@ void Scheduler::start_running(Sequence& s) {
 }
 
 void Scheduler::stop_running(Sequence& s) {
-  s.drafts.clear();
+  drop_drafts(s);
   running_.erase(std::find(running_.begin(), running_.end(), &s));
 }
 
@@ -165,6 +165,7 @@ const Step& Scheduler::begin_step(double now_s) {
   for (const PlannedChunk& chunk : plan_.admitted) admit(at(chunk.id));
   for (const PlannedChunk& chunk : plan_.running) add_chunk(at(chunk.id), chunk);
   for (const PlannedChunk& chunk : plan_.admitted) add_chunk(at(chunk.id), chunk);
+  for (StepChunk& chunk : step_.chunks) add_branches(chunk);  // with what blocks are left
   return step_;
 }
 
@@ -228,7 +229,10 @@ void Scheduler::take_prefix(Sequence& s) {
 
 void Scheduler::add_chunk(Sequence& s, const PlannedChunk& planned) {
   const int num_tokens = planned.num_tokens + planned.num_drafts;
-  if (!reserve(s, s.num_computed + num_tokens)) return;
+  const DraftTree tree = {std::span(s.drafts).first(static_cast<size_t>(planned.num_drafts)),
+                          s.draft_parents};
+  const int straight = tree.empty() ? 0 : segments(tree).front().last;
+  if (!reserve(s, s.num_computed + planned.num_tokens + straight)) return;
   s.planned = planned.num_tokens;
   s.num_drafts = planned.num_drafts;
   const bool completes = s.num_computed + s.planned == static_cast<int>(s.tokens.size());
@@ -242,6 +246,7 @@ void Scheduler::add_chunk(Sequence& s, const PlannedChunk& planned) {
        .tokens = std::span(s.tokens).subspan(first, static_cast<size_t>(num_tokens)),
        .block_table = s.table.block_ids(),
        .num_drafts = planned.num_drafts,
+       .parents = s.draft_parents,
        .completes = completes,
        .padding = s.state == State::padding});
 }
@@ -251,23 +256,16 @@ bool Scheduler::reserve(Sequence& s, int num_tokens) {
   int missing = s.table.blocks_to_reserve(num_tokens) - pool_->num_free();
   if (missing > 0) missing -= tree_.evict(missing);
   if (missing > 0 && tree_can_forget(s)) tree_.forget(s.table.block_ids().back());
-  auto copies = s.table.reserve(num_tokens);
-  assert(copies);
+  const bool reserved = reserve(s.table, num_tokens);
+  assert(reserved);
+  return reserved;
+}
+
+bool Scheduler::reserve(BlockTable& table, int num_tokens) {
+  auto copies = table.reserve(num_tokens);
   if (!copies) return false;
   step_.copies.insert(step_.copies.end(), copies->begin(), copies->end());
   return true;
-}
-
-const std::vector<SeqId>& Scheduler::decoding() {
-  decoding_.clear();
-  for (const Sequence* s : running_)
-    if (s->state == State::running && std::ssize(s->tokens) - s->num_computed == 1)
-      decoding_.push_back(s->id);
-  return decoding_;
-}
-
-void Scheduler::set_drafts(SeqId id, std::span<const TokenId> drafts) {
-  at(id).drafts.assign(drafts.begin(), drafts.end());
 }
 
 SeqId Scheduler::fork(SeqId parent_id) {
@@ -300,6 +298,7 @@ SeqId Scheduler::fork(SeqId parent_id) {
 void Scheduler::commit(std::span<const StepOutcome> outcomes, double seconds) {
   ++num_steps_;
   if (seconds > 0) step_model_.observe(step_.work, seconds);
+  for (const StepOutcome& outcome : outcomes) take_branch(at(outcome.id), outcome.last_draft);
   for (const StepChunk& chunk : step_.chunks) drop_drafts(at(chunk.id));
   for (const StepOutcome& outcome : outcomes) append(at(outcome.id), outcome.tokens);
   for (const StepChunk& chunk : step_.chunks) finish_chunk(at(chunk.id));
@@ -307,11 +306,6 @@ void Scheduler::commit(std::span<const StepOutcome> outcomes, double seconds) {
     if (outcome.finished) finish(at(outcome.id));
   step_.chunks.clear();
   end_static_batch();
-}
-
-void Scheduler::drop_drafts(Sequence& s) {
-  s.tokens.resize(s.tokens.size() - static_cast<size_t>(std::exchange(s.num_drafts, 0)));
-  s.drafts.clear();
 }
 
 void Scheduler::finish_chunk(Sequence& s) {
@@ -478,8 +472,11 @@ Result<void> Scheduler::check() const {
   tree_.append_references(references);
   for (const PrefixTree::Pin& pin : pins_)
     for (const BlockRef& block : pin.blocks()) references.push_back(block.id());
-  for (const auto& [id, s] : sequences_)
+  for (const auto& [id, s] : sequences_) {
     for (const BlockId block : s->table.block_ids()) references.push_back(block);
+    for (const BlockTable& table : s->branch_tables)
+      for (const BlockId block : table.block_ids()) references.push_back(block);
+  }
   OCTAVO_CHECK_OK(pool_->check(references));
   return tree_.check();
 }

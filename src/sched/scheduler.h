@@ -14,6 +14,7 @@
 
 #include "base/hash.h"
 #include "base/result.h"
+#include "core/draft_tree.h"
 #include "core/ids.h"
 #include "kv/block_pool.h"
 #include "kv/block_table.h"
@@ -62,13 +63,25 @@ struct NewSequence {
   bool reads_prefix_cache = true;  // false: all of its prompt is computed
 };
 
+// Drafts of a chunk that leave the way of those before them, with blocks of their own.
+struct DraftBranch {
+  int first_draft = 0, num_drafts = 0;
+  int first_position = 0;
+  std::span<const BlockId> block_table;  // covers them
+  // What comes before them from the chunk's last known token on: kRoot, that token, then drafts.
+  // Their K and V are wanted in these blocks too.
+  std::span<const int> ancestors;
+};
+
 // One sequence's part of a step.
 struct StepChunk {
   SeqId id{};
   int first_position = 0;
-  std::span<const TokenId> tokens;       // to compute
-  std::span<const BlockId> block_table;  // covers them
-  int num_drafts = 0;                    // the last of `tokens` are guesses
+  std::span<const TokenId> tokens;             // to compute
+  std::span<const BlockId> block_table;        // covers them
+  int num_drafts = 0;                          // the last of `tokens` are guesses
+  std::span<const int> parents = {};           // of the drafts: see DraftTree
+  std::span<const DraftBranch> branches = {};  // the last drafts, but for those of the table above
   bool completes = false;  // after it all known tokens are computed: the next one can be drawn
   bool padding = false;    // of a sequence that is done; computed for nothing
 };
@@ -89,6 +102,7 @@ struct StepOutcome {
   SeqId id{};
   std::span<const TokenId> tokens;  // appended to it, in order
   bool finished = false;
+  int last_draft = kRoot;  // of the drafts that came true, which are those on the way to it
 };
 
 // Of one block of the pool.
@@ -130,7 +144,7 @@ class Scheduler {
   // Guesses of what comes after the tokens of a sequence, for the next step alone, as far as there
   // is room. commit() says how many of them came true. REQUIRES: one of decoding(); fewer than it
   // may still append; keep_kv.
-  void set_drafts(SeqId id, std::span<const TokenId> drafts);
+  void set_drafts(SeqId id, const DraftTree& drafts);
 
   // After the forward of the step and before commit(): a further sequence with the same tokens and
   // the same blocks, which goes on from here. It runs if there is a place for it; else it waits.
@@ -185,10 +199,16 @@ class Scheduler {
     std::vector<TokenId> tokens;  // prompt and answer so far
     int prompt_tokens = 0;
     int num_computed = 0;
-    int planned = 0;              // tokens of the step that is on its way, without drafts
-    std::vector<TokenId> drafts;  // wished for the next step
-    int num_drafts = 0;           // at the end of `tokens`, in the step that is on its way
-    int num_cached = -1;          // when first admitted; -1: not yet
+    int planned = 0;  // tokens of the step that is on its way, without drafts
+    // Wished for the next step; of the one that is on its way the first num_drafts of them, which
+    // stand at the end of `tokens`.
+    std::vector<TokenId> drafts;
+    std::vector<int> draft_parents;
+    int num_drafts = 0;
+    std::vector<DraftBranch> branches;  // of these
+    std::vector<BlockTable> branch_tables;
+    std::vector<std::vector<int>> branch_ancestors;
+    int num_cached = -1;  // when first admitted; -1: not yet
     State state = State::waiting;
     bool was_preempted = false;
     BlockTable table;
@@ -239,8 +259,12 @@ class Scheduler {
   void take_prefix(Sequence& sequence);
   void add_chunk(Sequence& sequence, const PlannedChunk& planned);
   bool reserve(Sequence& sequence, int num_tokens);
+  bool reserve(BlockTable& table, int num_tokens);
   void make_free(int num_blocks);
 
+  bool branch_out(Sequence& sequence, const DraftSegment& segment);
+  void add_branches(StepChunk& chunk);
+  void take_branch(Sequence& sequence, int last_draft);
   void drop_drafts(Sequence& sequence);
   void finish_chunk(Sequence& sequence);
   void remember_blocks(Sequence& sequence, int num_computed);

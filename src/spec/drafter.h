@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/draft_tree.h"
 #include "core/ids.h"
 #include "core/sampling_params.h"
 
@@ -25,6 +26,7 @@ struct DraftTask {
   uint64_t seed = 0;
   uint32_t choice = 0;
   std::vector<TokenId> draft = {};  // the guess; empty: none
+  std::vector<int> parents = {};    // of its tokens: see DraftTree; empty: a chain
 };
 
 struct FinishedSequence {

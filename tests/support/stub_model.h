@@ -37,6 +37,9 @@ class StubModel : public Model {
     for (const BatchSequence& s : batch.sequences) {
       for (int i = 0; i < s.num_tokens; ++i)
         slot(s, s.first_position + i) = batch.tokens[static_cast<size_t>(s.first_row + i)];
+      for (int i = 0; i < std::ssize(s.ancestors); ++i)
+        slot(s, s.first_position - static_cast<int>(s.ancestors.size()) + i) =
+            batch.tokens[static_cast<size_t>(s.ancestors[static_cast<size_t>(i)])];
       for (int i = 0; i < s.num_tokens; ++i) {
         histories_.emplace_back();
         for (int p = 0; p <= s.first_position + i; ++p) histories_.back().push_back(slot(s, p));

@@ -1,0 +1,47 @@
+#include "core/draft_tree.h"
+
+#include <algorithm>
+
+namespace octavo {
+
+int add_draft(std::vector<TokenId>& tokens, std::vector<int>& parents, TokenId token, int parent) {
+  const auto draft = static_cast<int>(tokens.size());
+  if (parents.empty() && parent != draft - 1)
+    for (int i = 0; i < draft; ++i) parents.push_back(i - 1);
+  if (!parents.empty() || parent != draft - 1) parents.push_back(parent);
+  tokens.push_back(token);
+  return draft;
+}
+
+int DraftTree::child(int of, TokenId token) const {
+  for (int draft = of + 1; draft < size(); ++draft)
+    if (parent(draft) == of && tokens[static_cast<size_t>(draft)] == token) return draft;
+  return kRoot;
+}
+
+bool DraftTree::is_valid() const {
+  if (parents.empty()) return true;
+  if (parents.size() != tokens.size()) return false;
+  for (int draft = 0; draft < size(); ++draft)
+    if (parent(draft) < kRoot || parent(draft) >= draft) return false;
+  return true;
+}
+
+std::vector<DraftSegment> segments(const DraftTree& tree) {
+  std::vector<DraftSegment> result;
+  for (int draft = 0; draft < tree.size(); ++draft) {
+    if (result.empty() || tree.parent(draft) != draft - 1) result.push_back({draft, draft});
+    result.back().last = draft + 1;
+  }
+  return result;
+}
+
+std::vector<int> path_to(const DraftTree& tree, int draft) {
+  std::vector<int> path;
+  for (; draft != kRoot; draft = tree.parent(draft)) path.push_back(draft);
+  path.push_back(kRoot);
+  std::reverse(path.begin(), path.end());
+  return path;
+}
+
+}  // namespace octavo
