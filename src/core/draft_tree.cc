@@ -19,12 +19,40 @@ int DraftTree::child(int of, TokenId token) const {
   return kRoot;
 }
 
+bool DraftTree::has_child(int of) const {
+  for (int draft = of + 1; draft < size(); ++draft)
+    if (parent(draft) == of) return true;
+  return false;
+}
+
 bool DraftTree::is_valid() const {
   if (parents.empty()) return true;
   if (parents.size() != tokens.size()) return false;
   for (int draft = 0; draft < size(); ++draft)
     if (parent(draft) < kRoot || parent(draft) >= draft) return false;
   return true;
+}
+
+namespace {
+
+void append_behind(const DraftTree& tree, int of, int renamed, std::vector<TokenId>& tokens,
+                   std::vector<int>& parents) {
+  for (int draft = of + 1; draft < tree.size(); ++draft)
+    if (tree.parent(draft) == of)
+      append_behind(tree, draft,
+                    add_draft(tokens, parents, tree.tokens[static_cast<size_t>(draft)], renamed),
+                    tokens, parents);
+}
+
+}  // namespace
+
+void order_depth_first(std::vector<TokenId>& tokens, std::vector<int>& parents) {
+  if (parents.empty()) return;
+  std::vector<TokenId> ordered;
+  std::vector<int> ordered_parents;
+  append_behind({tokens, parents}, kRoot, kRoot, ordered, ordered_parents);
+  tokens = std::move(ordered);
+  parents = std::move(ordered_parents);
 }
 
 std::vector<DraftSegment> segments(const DraftTree& tree) {

@@ -26,12 +26,16 @@ struct DraftTree {
   int size() const { return static_cast<int>(tokens.size()); }
   // The draft behind `parent` with this token; kRoot: there is none.
   int child(int parent, TokenId token) const;
+  bool has_child(int parent) const;
   // Whether parents are as they must be.
   bool is_valid() const;
 };
 
 // Adds one behind the draft `parent` or kRoot; returns its number.
 int add_draft(std::vector<TokenId>& tokens, std::vector<int>& parents, TokenId token, int parent);
+
+// Renumbers them so that each is followed by the first draft behind it: few segments.
+void order_depth_first(std::vector<TokenId>& tokens, std::vector<int>& parents);
 
 // Drafts [first, last) of which each follows the one before, the first one a draft further up.
 struct DraftSegment {

@@ -47,6 +47,18 @@ TEST(DraftTree, Branches) {
   EXPECT_EQ(drafts.tree().child(0, t(3)), 2);
   EXPECT_EQ(drafts.tree().child(kRoot, t(5)), 4);
   EXPECT_EQ(drafts.tree().child(1, t(4)), kRoot);
+  EXPECT_TRUE(drafts.tree().has_child(kRoot));
+  EXPECT_TRUE(drafts.tree().has_child(2));
+  EXPECT_FALSE(drafts.tree().has_child(1));
+}
+
+TEST(DraftTree, DepthFirst) {
+  Drafts drafts;
+  for (const auto& [token, parent] : {std::pair(1, -1), {2, -1}, {3, 0}, {4, 1}, {5, 2}})
+    drafts.add(t(token), parent);
+  order_depth_first(drafts.tokens, drafts.parents);
+  EXPECT_EQ(drafts.tokens, (std::vector<TokenId>{t(1), t(3), t(5), t(2), t(4)}));
+  EXPECT_EQ(drafts.parents, (std::vector<int>{-1, 0, 1, -1, 3}));
 }
 
 TEST(DraftTree, ATwinOfTheRootsChild) {

@@ -169,7 +169,7 @@ void EngineCore::note_drafts(const Job& job, int num_accepted) {
   request.output.metrics.num_draft_tokens += job.num_drafts;
   request.output.metrics.num_accepted_tokens += num_accepted;
   options_.speculator->verified(request.ids[static_cast<size_t>(job.choice)], job.num_drafts,
-                                num_accepted);
+                                num_accepted, drafts_of(job).has_child(job.last_draft));
 }
 
 void EngineCore::commit_token(Active& request, Sequence& choice, Sample sample) {

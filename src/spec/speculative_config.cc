@@ -82,6 +82,7 @@ Result<void> read_field(const std::string& field, const json& value, Speculative
   if (field == "num_speculative_tokens")
     return read.integer(1, kMaxDraftTokens, config.num_speculative_tokens);
   if (field == "adaptive") return read.boolean(config.adaptive);
+  if (field == "branching_factor") return read.integer(1, 8, config.branching_factor);
   if (field == "prompt_lookup_min") return read.integer(1, 64, config.prompt_lookup_min);
   if (field == "prompt_lookup_max") return read.integer(1, 64, config.prompt_lookup_max);
   if (field == "suffix_decoding_max_tree_depth")
@@ -135,6 +136,7 @@ Result<SpeculativeConfig> parse_speculative_config(std::string_view text) {
   for (const auto& [field, value] : parsed.root.items())
     OCTAVO_CHECK_OK(read_field(field, value, config));
   OCTAVO_CHECK_OK(check(config, !config.model.empty()));
+  config.suffix.branching_factor = config.branching_factor;
   return config;
 }
 

@@ -18,6 +18,7 @@ struct SpeculativeConfig {
   std::string model;                 // of draft_model
   int num_speculative_tokens = 5;
   bool adaptive = true;
+  int branching_factor = 1;  // guesses for one place, of methods that have several
   int prompt_lookup_min = 2, prompt_lookup_max = 5;
   SuffixOptions suffix = {};
 

@@ -58,13 +58,13 @@ void Speculator::note_time(std::span<const DraftTask> tasks, double seconds) {
     draft_token_s_ += kTimeWeight * (seconds / static_cast<double>(made) - draft_token_s_);
 }
 
-void Speculator::verified(SeqId id, int num_drafts, int num_accepted) {
+void Speculator::verified(SeqId id, int num_drafts, int num_accepted, bool one_failed) {
   ++stats_.num_drafts;
   stats_.num_draft_tokens += num_drafts;
   stats_.num_accepted_tokens += num_accepted;
   for (int i = 0; i < num_accepted; ++i)
     ++stats_.num_accepted_tokens_per_pos[static_cast<size_t>(i)];
-  records_[id].acceptance.observe(num_drafts, num_accepted);
+  records_[id].acceptance.observe(num_accepted + one_failed, num_accepted);
 }
 
 void Speculator::finish(const FinishedSequence& sequence) {

@@ -41,8 +41,9 @@ class Speculator {
   // otherwise `work`.
   void propose(std::span<DraftTask> tasks, const StepWork& work, const StepTimeModel& step_model);
 
-  // After a step: of the drafts of a sequence, `num_accepted` came true.
-  void verified(SeqId id, int num_drafts, int num_accepted);
+  // After a step: of the drafts of a sequence, `num_accepted` came true, one after the other; after
+  // the last of them there was another draft, which did not, or there was none.
+  void verified(SeqId id, int num_drafts, int num_accepted, bool one_failed);
 
   // There will be no more tasks of this sequence.
   void finish(const FinishedSequence& sequence);

@@ -22,6 +22,7 @@ void SuffixDrafter::propose(std::span<DraftTask* const> tasks) {
   for (DraftTask* task : tasks) {
     const ContinuationLimits limits{.max_depth = options_.max_tree_depth,
                                     .max_tokens = task->max_tokens,
+                                    .branching_factor = options_.branching_factor,
                                     .tokens_per_match = options_.max_spec_factor,
                                     .min_probability = options_.min_token_prob};
     Continuation best = own_index(*task).continuation(task->tokens, limits);
@@ -32,6 +33,7 @@ void SuffixDrafter::propose(std::span<DraftTask* const> tasks) {
       if (other.match_length > best.match_length) best = std::move(other);
     }
     task->draft = std::move(best.tokens);
+    task->parents = std::move(best.parents);
   }
 }
 

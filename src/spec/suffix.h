@@ -18,6 +18,7 @@ struct SuffixOptions {
   int max_cached_requests = 10000;  // finished answers that are remembered, about; 0: none
   double max_spec_factor = 1.0;     // tokens of a guess for each token that matched
   double min_token_prob = 0.1;      // of a whole guess, by the frequencies of what followed
+  int branching_factor = 1;         // guesses for one place
 };
 
 class SuffixDrafter final : public Drafter {

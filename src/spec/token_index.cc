@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace octavo {
 
@@ -58,15 +59,26 @@ void TokenIndex::find_places(std::span<const TokenId> context, int max_depth) co
   }
 }
 
-// What most of places_ have `offset` tokens on; kEnd: none of them has anything.
-TokenId TokenIndex::most_frequent(size_t offset, size_t& count) const {
+// A token that may come, where it stands, and what it follows.
+struct TokenIndex::Way {
+  TokenId token = kEnd;
+  int parent = kRoot;  // among the drafts
+  int draft = kRoot;   // its number, once it is one
+  size_t depth = 0;    // tokens before it
+  double probability = 1;
+  std::vector<uint32_t> places = {};  // with it at `depth`
+};
+
+// What most of the places have `offset` tokens on; kEnd: none of them has anything.
+TokenId TokenIndex::most_frequent(const std::vector<uint32_t>& places, size_t offset,
+                                  size_t& count) const {
   TokenId best = kEnd;
   count = 0;
-  for (const uint32_t place : places_) {
+  for (const uint32_t place : places) {
     const size_t at = place + offset;
     if (at >= tokens_.size() || tokens_[at] == kEnd || tokens_[at] == best) continue;
     const auto same =
-        static_cast<size_t>(std::count_if(places_.begin(), places_.end(), [&](uint32_t other) {
+        static_cast<size_t>(std::count_if(places.begin(), places.end(), [&](uint32_t other) {
           return other + offset < tokens_.size() && tokens_[other + offset] == tokens_[at];
         }));
     if (same > count) best = tokens_[at], count = same;
@@ -74,25 +86,44 @@ TokenId TokenIndex::most_frequent(size_t offset, size_t& count) const {
   return best;
 }
 
+void TokenIndex::add_ways(const Way& from, const ContinuationLimits& limits,
+                          std::vector<Way>& open) const {
+  const size_t depth = from.draft == kRoot ? 0 : from.depth + 1;
+  const double allowed = limits.tokens_per_match * static_cast<double>(length_);
+  if (static_cast<double>(depth + 1) > allowed) return;
+  std::vector<uint32_t> left = from.places;
+  const auto total = static_cast<double>(left.size());
+  for (int i = 0; i < limits.branching_factor && !left.empty(); ++i) {
+    size_t count = 0;
+    Way way{.token = most_frequent(left, depth, count), .parent = from.draft, .depth = depth};
+    way.probability = from.probability * static_cast<double>(count) / total;
+    if (way.token == kEnd || way.probability < limits.min_probability) return;
+    const auto others = std::stable_partition(left.begin(), left.end(), [&](uint32_t place) {
+      return place + depth < tokens_.size() && tokens_[place + depth] == way.token;
+    });
+    way.places.assign(left.begin(), others);
+    left.erase(left.begin(), others);
+    open.push_back(std::move(way));
+  }
+}
+
 Continuation TokenIndex::continuation(std::span<const TokenId> context,
                                       const ContinuationLimits& limits) const {
   find_places(context, limits.max_depth);
   Continuation result{.probability = 1, .match_length = static_cast<int>(length_)};
-  const double allowed = std::floor(limits.tokens_per_match * static_cast<double>(length_));
-  const auto most = static_cast<size_t>(std::clamp(allowed, 0.0, double(limits.max_tokens)));
-  for (size_t offset = 0; offset < most && !places_.empty(); ++offset) {
-    size_t count = 0;
-    const TokenId next = most_frequent(offset, count);
-    if (next == kEnd) break;
-    const double probability =
-        result.probability * static_cast<double>(count) / static_cast<double>(places_.size());
-    if (probability < limits.min_probability) break;
-    result.probability = probability;
-    result.tokens.push_back(next);
-    std::erase_if(places_, [&](uint32_t place) {
-      return place + offset >= tokens_.size() || tokens_[place + offset] != next;
+  std::vector<Way> open;
+  add_ways({.places = places_}, limits, open);
+  while (std::cmp_less(result.tokens.size(), limits.max_tokens) && !open.empty()) {
+    const auto best = std::max_element(open.begin(), open.end(), [](const Way& a, const Way& b) {
+      return a.probability < b.probability;
     });
+    Way way = std::move(*best);
+    open.erase(best);
+    way.draft = add_draft(result.tokens, result.parents, way.token, way.parent);
+    result.probability = std::min(result.probability, way.probability);
+    add_ways(way, limits, open);
   }
+  order_depth_first(result.tokens, result.parents);
   return result;
 }
 

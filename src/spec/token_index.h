@@ -6,6 +6,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "core/draft_tree.h"
 #include "core/ids.h"
 
 namespace octavo {
@@ -13,14 +14,16 @@ namespace octavo {
 // What may come next, by how often it did.
 struct Continuation {
   std::vector<TokenId> tokens = {};
-  double probability = 0;  // that all of them come, by the frequencies
-  int match_length = 0;    // tokens before it that stood there too
+  std::vector<int> parents = {};  // see DraftTree
+  double probability = 0;         // of the least likely of them, with all before it
+  int match_length = 0;           // tokens before it that stood there too
 };
 
 struct ContinuationLimits {
-  int max_depth = 24;  // tokens compared
-  int max_tokens = 0;  // of the continuation, whatever the factor says
-  double tokens_per_match = 1;
+  int max_depth = 24;           // tokens compared
+  int max_tokens = 0;           // of the continuation
+  int branching_factor = 1;     // different tokens for one place
+  double tokens_per_match = 1;  // one after the other
   double min_probability = 0;
 };
 
@@ -35,8 +38,8 @@ class TokenIndex {
   void clear();
   size_t size() const { return tokens_.size(); }
 
-  // After the last of `context`. Deterministic: the latest places count, and of equally frequent
-  // tokens the one that stood there last wins.
+  // After the last of `context`: of all ways on the most frequent tokens. Deterministic: the latest
+  // places count, and of equally frequent tokens the one that stood there last wins.
   Continuation continuation(std::span<const TokenId> context,
                             const ContinuationLimits& limits) const;
 
@@ -49,7 +52,9 @@ class TokenIndex {
   static uint64_t key(const TokenId* last);
   void find_places(std::span<const TokenId> context, int max_depth) const;
   size_t match_length(std::span<const TokenId> context, size_t at, size_t most) const;
-  TokenId most_frequent(size_t offset, size_t& count) const;
+  struct Way;
+  void add_ways(const Way& from, const ContinuationLimits& limits, std::vector<Way>& open) const;
+  TokenId most_frequent(const std::vector<uint32_t>& places, size_t offset, size_t& count) const;
 
   std::vector<TokenId> tokens_;     // kEnd between texts
   std::vector<uint32_t> previous_;  // of each place: the one before with the same run

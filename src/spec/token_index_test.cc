@@ -58,6 +58,20 @@ TEST(TokenIndex, TheMostFrequentContinuation) {
   EXPECT_EQ(after(index, "ab", {.max_tokens = 2, .min_probability = 0.4}), "1");
 }
 
+TEST(TokenIndex, SeveralWaysOn) {
+  const TokenIndex index = index_of({"ab1x", "ab2y", "ab1z", "ab3y", "ab1z", "ab2y"});
+  const Continuation found =
+      index.continuation(tokens("ab"), {.max_tokens = 5, .branching_factor = 2});
+  // 1 half of the time, with z after it twice of three times; 2 a third, always with y.
+  EXPECT_EQ(text(found.tokens), "1zx2y");
+  EXPECT_EQ(found.parents, (std::vector<int>{-1, 0, 0, -1, 3}));
+  EXPECT_NEAR(found.probability, 1.0 / 6, 1e-12);
+  const Continuation cut =
+      index.continuation(tokens("ab"), {.max_tokens = 3, .branching_factor = 2});
+  EXPECT_EQ(text(cut.tokens).substr(0, 1), "1");
+  EXPECT_EQ(cut.tokens.size(), 3u);
+}
+
 TEST(TokenIndex, LengthFollowsTheMatch) {
   const TokenIndex index = index_of({"abcdefghij"});
   EXPECT_EQ(after(index, "abc", {.max_tokens = 9, .tokens_per_match = 1}), "def");

@@ -72,6 +72,50 @@ std::vector<Setting> settings(const std::string& model, int few_blocks) {
   return all;
 }
 
+// Every way of guessing, beside every way of serving that guesses could disturb. `drafter`: a model
+// with the same tokens.
+std::vector<Setting> draft_settings(const std::string& model, const std::string& drafter,
+                                    int few_blocks) {
+  const std::string other = R"("method": "draft_model", "model": ")" + drafter + R"(", )";
+  std::vector<Setting> all;
+  const auto add = [&](const char* name, const std::string& config, auto change,
+                       int num_blocks = 0) {
+    EngineOptions options = base(model);
+    options.speculative_config = "{" + config + R"(, "adaptive": false})";
+    change(options);
+    all.push_back({name, options, num_blocks});
+  };
+  using O = EngineOptions&;
+  add("ngram", R"("method": "ngram", "prompt_lookup_min": 1, "num_speculative_tokens": 5)",
+      [](O) {});
+  add("suffix", R"("method": "suffix", "num_speculative_tokens": 9, "branching_factor": 3)",
+      [](O o) { o.block_size = 16; });
+  add("draft model", other + R"("num_speculative_tokens": 3)", [](O) {});
+  add("draft model, one at a time", other + R"("num_speculative_tokens": 7)",
+      [](O o) { o.max_num_seqs = 1; });
+  add(
+      "draft model, few blocks", other + R"("num_speculative_tokens": 8)",
+      [](O o) { o.block_size = 16; }, 18);
+  add(
+      "draft model, no prefix cache", other + R"("num_speculative_tokens": 1)",
+      [](O o) {
+        o.block_size = 16;
+        o.enable_prefix_caching = false;
+      },
+      few_blocks);
+  add("draft model, static batches", other + R"("num_speculative_tokens": 4)", [](O o) {
+    o.scheduling_mode = SchedulingMode::static_batch;
+    o.max_num_seqs = 5;
+  });
+  add("draft model, contiguous", other + R"("num_speculative_tokens": 4)",
+      [](O o) { o.kv_layout = KvCacheLayout::contiguous; });
+  add("several, chunks of eleven",
+      R"("method": "ngram,suffix,draft_model", "model": ")" + drafter +
+          R"(", "num_speculative_tokens": 6, "branching_factor": 2)",
+      [](O o) { o.max_num_seqs = o.max_num_batched_tokens = 11; });
+  return all;
+}
+
 // Prompts that share beginnings, choices, seeds, and log-probabilities of prompts and answers.
 std::vector<Request> vary(const std::vector<std::vector<TokenId>>& prompts, int max_tokens) {
   std::vector<Request> requests;
@@ -137,7 +181,14 @@ std::vector<RequestOutput> each_alone(const EngineOptions& options,
 }
 
 struct Seen {
-  int64_t preemptions = 0, hit_tokens = 0;
+  int64_t preemptions = 0, hit_tokens = 0, draft_tokens = 0, accepted_tokens = 0;
+
+  void add(const Seen& other) {
+    preemptions += other.preemptions;
+    hit_tokens += other.hit_tokens;
+    draft_tokens += other.draft_tokens;
+    accepted_tokens += other.accepted_tokens;
+  }
 };
 
 Seen expect_same_answers(const std::vector<Setting>& settings,
@@ -159,6 +210,9 @@ Seen expect_same_answers(const std::vector<Setting>& settings,
       EXPECT_EQ(core.scheduler().pool().num_held(), 0);
       seen.preemptions += core.scheduler().stats().num_preemptions;
       seen.hit_tokens += core.scheduler().prefix_tree().stats().prompts.hit_tokens;
+      if (!core.speculator()) return;
+      seen.draft_tokens += core.speculator()->stats().num_draft_tokens;
+      seen.accepted_tokens += core.speculator()->stats().num_accepted_tokens;
     });
   }
   return seen;
@@ -199,15 +253,31 @@ TEST(CompanyReference, TinyModels) {
       setting.options.dtype = c.dtype;
       setting.options.kv_cache_dtype = c.kv_cache_dtype;
     }
-    const Seen now = expect_same_answers(all, vary(random_prompts(seed++, 500), 40));
-    seen.preemptions += now.preemptions;
-    seen.hit_tokens += now.hit_tokens;
+    seen.add(expect_same_answers(all, vary(random_prompts(seed++, 500), 40)));
   }
   EXPECT_GT(seen.preemptions, 10);
   EXPECT_GT(seen.hit_tokens, 1000);
 }
 
-TEST(CompanyReference, SmolLM2) {
+// Drafters that are mostly right, and mostly wrong.
+TEST(CompanyReference, TinyModelsWithDrafts) {
+  Seen seen;
+  uint32_t seed = 20;
+  for (const auto& [model, drafter] :
+       {std::pair{"llama-rope3/llama-rope3-Q4_0", "llama-rope3/llama-rope3-F16"},
+        {"gemma3/gemma3-Q8_0", "gemma3/gemma3-Q8_0"},
+        {"mixtral/mixtral-Q8_0", "llama-tied/llama-tied-Q8_0"}}) {
+    SCOPED_TRACE(model);
+    const auto path = [](const char* name) { return tiny_data(std::string(name) + ".gguf"); };
+    seen.add(expect_same_answers(draft_settings(path(model), path(drafter), 18),
+                                 vary(random_prompts(seed++, 500), 40)));
+  }
+  EXPECT_GT(seen.preemptions, 10);
+  EXPECT_GT(seen.accepted_tokens, 1000);
+  EXPECT_GT(seen.draft_tokens, seen.accepted_tokens + 1000);
+}
+
+std::vector<std::vector<TokenId>> real_prompts() {
   std::vector<std::vector<TokenId>> prompts;
   std::ifstream file(test_data("greedy/smollm2.jsonl"));
   for (std::string line; std::getline(file, line) && prompts.size() < 6;) {
@@ -217,10 +287,22 @@ TEST(CompanyReference, SmolLM2) {
   }
   prompts.push_back(prompts[0]);
   prompts.back().insert(prompts.back().end(), prompts[1].begin(), prompts[1].end());
+  return prompts;
+}
+
+TEST(CompanyReference, SmolLM2) {
   std::vector<Setting> all = settings(smollm2_path(), 34);
   std::erase_if(all, [](const Setting& s) { return s.options.max_num_batched_tokens == 1; });
   for (Setting& setting : all) setting.options.max_model_len = setting.num_blocks > 0 ? 0 : 512;
-  expect_same_answers(all, vary(prompts, 16));
+  expect_same_answers(all, vary(real_prompts(), 16));
+}
+
+TEST(CompanyReference, SmolLM2WithDrafts) {
+  std::vector<Setting> all = draft_settings(smollm2_path(), smollm2_path(), 34);
+  std::erase_if(all, [](const Setting& s) { return s.num_blocks > 0; });
+  for (Setting& setting : all) setting.options.max_model_len = 512;
+  const Seen seen = expect_same_answers(all, vary(real_prompts(), 24));
+  EXPECT_GT(seen.accepted_tokens, 1000);
 }
 
 }  // namespace
