@@ -27,18 +27,19 @@ tl::unexpected<Error> refuse(std::string_view field, std::string_view why) {
 
 Result<std::vector<DraftMethod>> read_methods(const json& value) {
   std::vector<DraftMethod> methods;
-  std::string_view rest = value.is_string() ? value.get_ref<const std::string&>() : "";
-  while (!rest.empty()) {
-    const size_t comma = std::min(rest.find(','), rest.size());
+  const std::string names = value.is_string() ? value.get<std::string>() : "";
+  for (size_t begin = 0; begin <= names.size();) {
+    const size_t end = std::min(names.find(',', begin), names.size());
     const auto found = std::find_if(kMethods.begin(), kMethods.end(), [&](DraftMethod method) {
-      return name(method) == rest.substr(0, comma);
+      return name(method) == std::string_view(names).substr(begin, end - begin);
     });
-    if (found == kMethods.end()) break;
+    if (found == kMethods.end())
+      return refuse("method", "must be ngram, suffix or draft_model, or several with commas");
+    if (std::find(methods.begin(), methods.end(), *found) != methods.end())
+      return refuse("method", "names one twice");
     methods.push_back(*found);
-    rest.remove_prefix(std::min(comma + 1, rest.size()));
+    begin = end + 1;
   }
-  if (methods.empty() || !rest.empty())
-    return refuse("method", "must be ngram, suffix or draft_model, or several with commas");
   return methods;
 }
 

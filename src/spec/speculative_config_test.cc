@@ -1,0 +1,76 @@
+#include "spec/speculative_config.h"
+
+#include <gtest/gtest.h>
+
+namespace octavo {
+namespace {
+
+using enum DraftMethod;
+
+// The message of the refusal; empty: it is taken.
+std::string refused(std::string_view text) {
+  const auto config = parse_speculative_config(text);
+  return config ? "" : config.error().message;
+}
+
+TEST(SpeculativeConfig, NoTextIsNoSpeculation) {
+  const auto config = parse_speculative_config("");
+  ASSERT_TRUE(config);
+  EXPECT_TRUE(config->methods.empty());
+}
+
+TEST(SpeculativeConfig, EveryFieldArrives) {
+  const auto config = parse_speculative_config(
+      R"({"method": "suffix,draft_model", "model": "small", "num_speculative_tokens": 9,
+          "adaptive": false, "prompt_lookup_min": 3, "prompt_lookup_max": 7,
+          "suffix_decoding_max_tree_depth": 12, "suffix_decoding_max_cached_requests": 5,
+          "suffix_decoding_max_spec_factor": 2.5, "suffix_decoding_min_token_prob": 0.25})");
+  ASSERT_TRUE(config) << config.error().message;
+  EXPECT_EQ(config->methods, (std::vector{suffix, draft_model}));
+  EXPECT_EQ(config->model, "small");
+  EXPECT_EQ(config->num_speculative_tokens, 9);
+  EXPECT_FALSE(config->adaptive);
+  EXPECT_EQ(config->prompt_lookup_min, 3);
+  EXPECT_EQ(config->prompt_lookup_max, 7);
+  EXPECT_EQ(config->suffix.max_tree_depth, 12);
+  EXPECT_EQ(config->suffix.max_cached_requests, 5);
+  EXPECT_EQ(config->suffix.max_spec_factor, 2.5);
+  EXPECT_EQ(config->suffix.min_token_prob, 0.25);
+}
+
+TEST(SpeculativeConfig, MethodsAreNamesWithCommas) {
+  EXPECT_EQ(refused(R"({"method": "ngram,suffix"})"), "");
+  for (const char* method : {R"("")", R"("eagle")", R"("ngram,")", R"(",ngram")",
+                             R"("ngram, suffix")", R"("ngram,ngram")", "7", "null", R"(["ngram"])"})
+    EXPECT_NE(refused(R"({"method": )" + std::string(method) + "}").find("\"method\""),
+              std::string::npos)
+        << method;
+}
+
+TEST(SpeculativeConfig, WhatIsWrongIsNamed) {
+  const std::pair<const char*, const char*> wrong[] = {
+      {"ngram", "JSON object"},
+      {"[]", "JSON object"},
+      {"{}", "method"},
+      {R"({"method": "ngram", "tokens": 5})", "tokens"},
+      {R"({"method": "ngram", "method": "ngram"})", "twice"},
+      {R"({"method": "ngram", "num_speculative_tokens": 0})", "1 to 32"},
+      {R"({"method": "ngram", "num_speculative_tokens": 33})", "1 to 32"},
+      {R"({"method": "ngram", "num_speculative_tokens": 1e99})", "num_speculative_tokens"},
+      {R"({"method": "ngram", "num_speculative_tokens": 18446744073709551615})", "1 to 32"},
+      {R"({"method": "ngram", "adaptive": 1})", "adaptive"},
+      {R"({"method": "ngram", "prompt_lookup_min": 6, "prompt_lookup_max": 5})",
+       "prompt_lookup_max"},
+      {R"({"method": "suffix", "suffix_decoding_min_token_prob": 1.5})",
+       "suffix_decoding_min_token_prob"},
+      {R"({"method": "draft_model"})", "model"},
+      {R"({"method": "draft_model", "model": ""})", "model"},
+      {R"({"method": "ngram", "model": "small"})", "draft_model alone"}};
+  for (const auto& [text, part] : wrong) {
+    EXPECT_NE(refused(text).find(part), std::string::npos) << text << ": " << refused(text);
+    EXPECT_TRUE(refused(text).starts_with("--speculative-config")) << text;
+  }
+}
+
+}  // namespace
+}  // namespace octavo
