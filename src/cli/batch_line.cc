@@ -9,6 +9,7 @@
 #include "formats/quote.h"
 #include "formats/shallow_json.h"
 #include "llm/sampling_params_json.h"
+#include "spec/draft_length.h"
 #include "text/chat_tools.h"
 #include "text/utf8.h"
 
@@ -46,6 +47,13 @@ Result<int> read_priority(const json& value) {
   return value.get<int>();
 }
 
+Result<int> read_num_speculative_tokens(const json& value) {
+  const bool is_integer = value.is_number_integer();
+  if (!is_integer || value.get<double>() < 0 || value.get<double>() > kMaxDraftTokens)
+    return refuse("num_speculative_tokens must be an integer from 0 to {}", kMaxDraftTokens);
+  return value.get<int>();
+}
+
 Result<void> check_id(const json& value, std::string_view name) {
   if (value.is_string() || value.is_number_integer() || value.is_null()) return {};
   return refuse("{} must be a string or an integer", name);
@@ -67,6 +75,8 @@ Result<void> read_member(const std::string& name, const json& value, BatchLine& 
   } else if (name == "cache_salt") {
     if (!value.is_string()) return refuse("cache_salt must be a string");
     line.cache_salt = value.get<std::string>();
+  } else if (name == "num_speculative_tokens") {
+    OCTAVO_TRY(line.num_speculative_tokens, read_num_speculative_tokens(value));
   } else if (name == "add_generation_prompt") {
     OCTAVO_TRY(line.chat.add_generation_prompt, read_bool(value, name));
   } else if (name == "continue_final_message") {
@@ -81,7 +91,8 @@ Result<void> read_member(const std::string& name, const json& value, BatchLine& 
   } else {
     return refuse(
         "unknown name {}; a line has one of prompt, prompt_token_ids and messages, and may have "
-        "sampling_params, priority, cache_salt, custom_id, id and, beside messages, "
+        "sampling_params, priority, cache_salt, num_speculative_tokens, custom_id, id and, beside "
+        "messages, "
         "add_generation_prompt, continue_final_message, tools and chat_template_kwargs",
         quote(name));
   }

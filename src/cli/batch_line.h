@@ -2,6 +2,7 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -19,6 +20,7 @@ struct BatchLine {
   SamplingParams params;
   int priority = 0;
   std::string cache_salt = {};
+  std::optional<int> num_speculative_tokens = {};  // as in Request
 };
 
 struct ParsedLine {

@@ -10,7 +10,8 @@ TEST(BatchLine, ReadsEachForm) {
   defaults.top_k = 5;
   defaults.max_tokens = 99;
   const auto text = parse_batch_line(
-      R"({"prompt": "a", "sampling_params": {"max_tokens": 3}, "priority": -2, "cache_salt": "s"})",
+      R"({"prompt": "a", "sampling_params": {"max_tokens": 3}, "priority": -2, "cache_salt": "s",
+          "num_speculative_tokens": 0})",
       defaults);
   ASSERT_TRUE(text.line) << text.line.error().message;
   EXPECT_EQ(std::get<std::string>(text.line->content), "a");
@@ -18,6 +19,7 @@ TEST(BatchLine, ReadsEachForm) {
   EXPECT_EQ(text.line->params.top_k, 5);
   EXPECT_EQ(text.line->priority, -2);
   EXPECT_EQ(text.line->cache_salt, "s");
+  EXPECT_EQ(text.line->num_speculative_tokens, 0);
   EXPECT_TRUE(text.echo.empty());
 
   const auto ids = parse_batch_line(R"({"prompt_token_ids": [1, 2], "id": 7})", defaults);
@@ -74,6 +76,9 @@ TEST(BatchLine, RefusesTheRest) {
            {R"({"prompt": "a", "priority": 1.5})", "priority"},
            {R"({"prompt": "a", "priority": 18446744073709551615})", "priority"},
            {R"({"prompt": "a", "cache_salt": 1})", "cache_salt"},
+           {R"({"prompt": "a", "num_speculative_tokens": 33})", "num_speculative_tokens"},
+           {R"({"prompt": "a", "num_speculative_tokens": -1})", "num_speculative_tokens"},
+           {R"({"prompt": "a", "num_speculative_tokens": "0"})", "num_speculative_tokens"},
            {R"({"prompt": "a", "custom_id": {}})", "custom_id"},
            {R"({"prompt": "a", "add_generation_prompt": true})", "needs messages"},
            {R"({"messages": [], "continue_final_message": 1})", "true or false"},

@@ -16,25 +16,27 @@ bool is_blank(const ScannedLine& line) {
   return !line.too_long && line.text.find_first_not_of(" \t\r") == std::string::npos;
 }
 
+RunItem without_settings(const LoadedEngine& engine, BatchLine& line) {
+  if (const auto* messages = std::get_if<nlohmann::ordered_json>(&line.content)) {
+    return request_of(
+        engine, *messages, line.chat, line.params,
+        {.kwargs = std::move(line.chat_template_kwargs), .tools = std::move(line.tools)});
+  }
+  auto* text = std::get_if<std::string>(&line.content);
+  const Prompt prompt = text ? Prompt(std::move(*text))
+                             : Prompt(std::move(std::get<std::vector<TokenId>>(line.content)));
+  return request_of(engine, prompt, line.params);
+}
+
 RunItem to_item(const LoadedEngine& engine, Result<BatchLine> parsed) {
   if (!parsed) return {tl::make_unexpected(parsed.error())};
   BatchLine& line = *parsed;
-  if (const auto* messages = std::get_if<nlohmann::ordered_json>(&line.content)) {
-    RunItem item = request_of(
-        engine, *messages, line.chat, line.params,
-        {.kwargs = std::move(line.chat_template_kwargs), .tools = std::move(line.tools)});
-    if (item.request) {
-      item.request->priority = line.priority;
-      item.request->cache_salt = std::move(line.cache_salt);
-    }
-    return item;
-  }
-  auto* text = std::get_if<std::string>(&line.content);
-  Prompt prompt = text ? Prompt(std::move(*text))
-                       : Prompt(std::move(std::get<std::vector<TokenId>>(line.content)));
-  prompt.priority = line.priority;
-  prompt.cache_salt = std::move(line.cache_salt);
-  return request_of(engine, prompt, line.params);
+  RunItem item = without_settings(engine, line);
+  if (!item.request) return item;
+  item.request->priority = line.priority;
+  item.request->cache_salt = std::move(line.cache_salt);
+  item.request->num_speculative_tokens = line.num_speculative_tokens;
+  return item;
 }
 
 bool is_cut_off(const RequestOutput& output) {

@@ -118,6 +118,12 @@ double per_second(size_t tokens, double seconds) {
   return seconds > 0 ? static_cast<double>(tokens) / seconds : 0;
 }
 
+std::string guesses(const RequestMetrics& metrics) {
+  if (!metrics.speculates) return "";
+  return fmt::format("; {} of {} guessed tokens came true", metrics.num_accepted_tokens,
+                     metrics.num_draft_tokens);
+}
+
 std::string figures(const RequestOutput& output, double load_s) {
   size_t tokens = 0;
   std::vector<std::string_view> reasons;
@@ -131,10 +137,11 @@ std::string figures(const RequestOutput& output, double load_s) {
   const size_t decoded = tokens - std::min(tokens, output.outputs.size());
   return fmt::format(
       "[loaded in {:.2f} s; prompt: {} tokens, {:.1f} tokens/s; answer: {} tokens, {:.1f} "
-      "tokens/s; end: {}; seed: {}]",
+      "tokens/s{}; end: {}; seed: {}]",
       load_s, output.prompt_token_ids.size(),
       per_second(output.prompt_token_ids.size(), output.metrics.prefill_s()), tokens,
-      per_second(decoded, output.metrics.decode_s()), fmt::join(reasons, ", "), output.seed);
+      per_second(decoded, output.metrics.decode_s()), guesses(output.metrics),
+      fmt::join(reasons, ", "), output.seed);
 }
 
 void give_hint(const Prompt& prompt, const OptionValues& options, const LoadedEngine& engine,

@@ -42,10 +42,15 @@ Json time_share_json(const StepProfile& profile) {
 }
 
 Json metrics_json(const RequestMetrics& metrics, double load_s) {
-  return {{"load_s", load_s},
-          {"prefill_s", metrics.prefill_s()},
-          {"decode_s", metrics.decode_s()},
-          {"decode_steps", metrics.decode_steps}};
+  Json json = {{"load_s", load_s},
+               {"prefill_s", metrics.prefill_s()},
+               {"decode_s", metrics.decode_s()},
+               {"decode_steps", metrics.decode_steps}};
+  if (metrics.speculates) {
+    json["num_draft_tokens"] = metrics.num_draft_tokens;
+    json["num_accepted_tokens"] = metrics.num_accepted_tokens;
+  }
+  return json;
 }
 
 Json usage_json(const RequestOutput& output) {

@@ -62,6 +62,17 @@ TEST(JsonOutput, HasTheNamedFields) {
             Json::parse(R"({"prompt_tokens": 2, "completion_tokens": 6, "total_tokens": 8})"));
 }
 
+TEST(JsonOutput, GuessesWhereTokensMayBeGuessed) {
+  RequestOutput output = some_output();
+  EXPECT_FALSE(request_json(output, {}, tiny_tokenizer())["metrics"].contains("num_draft_tokens"));
+  output.metrics.speculates = true;
+  output.metrics.num_draft_tokens = 5;
+  output.metrics.num_accepted_tokens = 2;
+  const Json json = request_json(output, {}, tiny_tokenizer());
+  EXPECT_EQ(json["metrics"]["num_draft_tokens"], 5);
+  EXPECT_EQ(json["metrics"]["num_accepted_tokens"], 2);
+}
+
 TEST(JsonOutput, LogprobsAreAnObjectPerPosition) {
   const Tokenizer tokenizer = tiny_tokenizer();
   const Json json = request_json(some_output(), {"hi", true, true}, tokenizer);

@@ -10,12 +10,12 @@
 namespace octavo {
 namespace {
 
-Result<void> check_ids(std::span<const TokenId> ids, int num_tokens) {
+Result<void> check_ids(std::span<const TokenId> ids, std::string_view name, int num_tokens) {
   for (size_t i = 0; i < ids.size(); ++i)
     if (raw(ids[i]) < 0 || raw(ids[i]) >= num_tokens)
       return fail(ErrorCode::invalid_argument,
-                  fmt::format("token id {} at position {} is not in the vocabulary (0 to {})",
-                              raw(ids[i]), i, num_tokens - 1));
+                  fmt::format("token id {} at position {}{} is not in the vocabulary (0 to {})",
+                              raw(ids[i]), i, name, num_tokens - 1));
   return {};
 }
 
@@ -85,7 +85,11 @@ Result<void> check_request(const Request& request, const AdmissionLimits& limits
                             request.adapter->rank(), limits.max_lora_rank));
   if (request.prompt_token_ids.empty())
     return fail(ErrorCode::invalid_argument, "the prompt is empty; give at least one token");
-  OCTAVO_CHECK_OK(check_ids(request.prompt_token_ids, limits.num_tokens));
+  OCTAVO_CHECK_OK(check_ids(request.prompt_token_ids, "", limits.num_tokens));
+  if (request.prediction)
+    OCTAVO_CHECK_OK(check_ids(*request.prediction, " of the prediction", limits.num_tokens));
+  if (request.num_speculative_tokens.value_or(0) < 0)
+    return fail(ErrorCode::invalid_argument, "num_speculative_tokens must not be negative");
   OCTAVO_TRY(const int max_tokens, tokens_to_generate(request, limits.max_model_len));
   return check_blocks(std::ssize(request.prompt_token_ids), max_tokens, limits);
 }

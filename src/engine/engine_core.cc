@@ -100,6 +100,8 @@ void EngineCore::add(RequestId id, Request request, RequestEvents events, double
   added.output.prompt_token_ids = added.prompt();
   added.output.seed = added.request.params.seed.value_or(fresh_seed());
   added.output.metrics.arrival_ts = arrival_s;
+  added.output.metrics.speculates =
+      options_.speculator && !added.request.pooling && added.request.num_speculative_tokens != 0;
   requests_.emplace(id, std::move(active));
 
   if (const auto checked = check(added.request); !checked) {
@@ -205,6 +207,7 @@ bool EngineCore::step(std::stop_token stop) {
   if (options_.on_step) {
     report.step = &step;
     report.scheduler = scheduler_.get();
+    if (options_.speculator) report.speculation = &options_.speculator->stats();
   }
   scheduler_->commit(outcomes_, drawn_s - report.start_s);
   assert(scheduler_->check());
@@ -212,7 +215,8 @@ bool EngineCore::step(std::stop_token stop) {
   if (options_.on_step) {
     report.commit_s = now() - drawn_s;
     report.draw_s = drawn_s - planned_s - report.forward_s;
-    report.num_tokens = static_cast<int>(outcomes_.size());
+    for (const StepOutcome& outcome : outcomes_)
+      report.num_tokens += static_cast<int>(outcome.tokens.size());
     options_.on_step(report);
   }
   return true;
@@ -261,10 +265,10 @@ void EngineCore::guess() {
     if (request.pooler) continue;
     const Sequence& choice = *request.choices[static_cast<size_t>(place.choice)];
     // The last token of an answer need not be guessed: it comes with the one before.
-    const int most = std::min(options_.speculator->num_speculative_tokens(),
-                              request.max_tokens - static_cast<int>(choice.tokens().size()) - 1);
-    if (request.request.speculate && !choice.tokens().empty() && most > 0)
-      guesses_.push_back(guess_of(id, most));
+    const int allowed = options_.speculator->num_speculative_tokens();
+    const int most = std::min({allowed, request.request.num_speculative_tokens.value_or(allowed),
+                               request.max_tokens - static_cast<int>(choice.tokens().size()) - 1});
+    if (!choice.tokens().empty() && most > 0) guesses_.push_back(guess_of(id, most));
   }
   if (guesses_.empty()) return;
   options_.speculator->propose(guesses_, work, scheduler_->step_model());
@@ -275,10 +279,12 @@ void EngineCore::guess() {
 DraftTask EngineCore::guess_of(SeqId id, int max_tokens) const {
   const Place place = places_.at(id);
   const Active& request = *place.request;
+  const auto& prediction = request.request.prediction;
   return {.id = id,
           .tokens = scheduler_->tokens(id),
           .prompt_tokens = static_cast<int>(request.prompt().size()),
           .max_tokens = max_tokens,
+          .prediction = prediction ? std::span(*prediction) : std::span<const TokenId>(),
           .group = request.request.cache_salt,
           .params = &request.request.params,
           .seed = request.output.seed,

@@ -39,6 +39,7 @@ struct StepReport {
   int num_tokens = 0;    // that answers gained
   const Step* step = nullptr;
   const Scheduler* scheduler = nullptr;
+  const SpeculatorStats* speculation = nullptr;  // nullptr: nothing is guessed
 };
 
 struct EngineCoreOptions {

@@ -12,6 +12,7 @@
 #include "kv/block_size.h"
 #include "spec/draft_model.h"
 #include "spec/ngram.h"
+#include "spec/prediction.h"
 
 namespace octavo {
 namespace {
@@ -70,6 +71,7 @@ Result<std::unique_ptr<Speculator>> make_speculator(const SpeculativeConfig& con
                                                     const ModelLimits& limits) {
   if (config.methods.empty()) return std::unique_ptr<Speculator>();
   std::vector<std::unique_ptr<Drafter>> drafters;
+  drafters.push_back(std::make_unique<PredictionDrafter>());
   for (const DraftMethod method : config.methods) switch (method) {
       case DraftMethod::ngram:
         drafters.push_back(

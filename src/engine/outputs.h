@@ -38,6 +38,7 @@ struct RequestMetrics {
   int num_generation_tokens = 0;  // of all choices
   int num_preemptions = 0;
   int decode_steps = 0;         // steps after the one that gave the first token
+  bool speculates = false;      // tokens of it may be guessed
   int num_draft_tokens = 0;     // guesses that were verified
   int num_accepted_tokens = 0;  // of them, that came true
 

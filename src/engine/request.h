@@ -31,7 +31,11 @@ struct Request {
   std::optional<PoolingParams> pooling = {};
   // Control tokens that the text shows although skip_special_tokens leaves the others out.
   std::vector<TokenId> shown_control_tokens = {};
-  bool speculate = true;  // tokens may be guessed, where the engine does; no answer depends on it
+  // Tokens that may be guessed at a time, at most; 0: none; unset: as many as the engine does. No
+  // answer depends on it.
+  std::optional<int> num_speculative_tokens = {};
+  // What much of the answer may repeat; may be nullptr.
+  std::shared_ptr<const std::vector<TokenId>> prediction = {};
 };
 
 // What choice `index` gained in one step; concatenated, the texts are CompletionOutput::text, and

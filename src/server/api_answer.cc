@@ -26,8 +26,13 @@ Json usage_json(const Usage& usage, std::optional<int64_t> reasoning_tokens) {
                {"completion_tokens", usage.completion_tokens},
                {"total_tokens", usage.prompt_tokens + usage.completion_tokens},
                {"prompt_tokens_details", {{"cached_tokens", usage.cached_tokens}}}};
-  if (reasoning_tokens)
-    json["completion_tokens_details"] = {{"reasoning_tokens", *reasoning_tokens}};
+  Json details = Json::object();
+  if (reasoning_tokens) details["reasoning_tokens"] = *reasoning_tokens;
+  if (usage.drafts) {
+    details["accepted_prediction_tokens"] = usage.drafts->accepted;
+    details["rejected_prediction_tokens"] = usage.drafts->tokens - usage.drafts->accepted;
+  }
+  if (!details.empty()) json["completion_tokens_details"] = std::move(details);
   return json;
 }
 
@@ -40,15 +45,20 @@ double per_second(int64_t count, double seconds) {
 Json timings_json(const Timings& timings, int64_t num_choices) {
   const Usage& usage = timings.usage;
   const int64_t computed = usage.prompt_tokens - usage.cached_tokens;
-  return {{"queue_ms", timings.queue_s * 1e3},
-          {"cache_n", usage.cached_tokens},
-          {"prompt_n", computed},
-          {"prompt_ms", timings.prefill_s * 1e3},
-          {"prompt_per_second", per_second(computed, timings.prefill_s)},
-          {"predicted_n", usage.completion_tokens},
-          {"predicted_ms", timings.decode_s * 1e3},
-          {"predicted_per_second",
-           per_second(usage.completion_tokens - num_choices, timings.decode_s)}};
+  Json json = {{"queue_ms", timings.queue_s * 1e3},
+               {"cache_n", usage.cached_tokens},
+               {"prompt_n", computed},
+               {"prompt_ms", timings.prefill_s * 1e3},
+               {"prompt_per_second", per_second(computed, timings.prefill_s)},
+               {"predicted_n", usage.completion_tokens},
+               {"predicted_ms", timings.decode_s * 1e3},
+               {"predicted_per_second",
+                per_second(usage.completion_tokens - num_choices, timings.decode_s)}};
+  if (usage.drafts) {
+    json["draft_n"] = usage.drafts->tokens;
+    json["draft_n_accepted"] = usage.drafts->accepted;
+  }
+  return json;
 }
 
 // All of a choice, or what it gained.

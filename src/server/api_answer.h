@@ -38,6 +38,11 @@ struct Usage {
   int64_t prompt_tokens = 0;
   int64_t completion_tokens = 0;
   int64_t cached_tokens = 0;
+  // Guessed tokens of what the engine may guess for; unset: it may not, or it is not known yet.
+  struct Drafts {
+    int64_t tokens = 0, accepted = 0;
+  };
+  std::optional<Drafts> drafts = {};
 };
 
 // How long the parts of an answer took, of the prompt that took longest.

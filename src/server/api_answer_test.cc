@@ -96,6 +96,21 @@ TEST_F(ApiAnswer, WholeChat) {
   EXPECT_FALSE(json.contains("error") || json.contains("prompt_token_ids"));
 }
 
+TEST_F(ApiAnswer, GuessesWhereTokensMayBeGuessed) {
+  Timings timings = kTimings;
+  timings.usage.drafts = {.tokens = 7, .accepted = 4};
+  ChatRequest request;
+  const std::vector<RequestOutput> outputs = {output_of({kBos}, {{kHello}}, tokenizer_)};
+  const Json json = Json::parse(writer(request)->whole(outputs, timings));
+  EXPECT_EQ(json["usage"]["completion_tokens_details"].dump(),
+            R"({"accepted_prediction_tokens":4,"rejected_prediction_tokens":3})");
+  EXPECT_EQ(json["timings"]["draft_n"], 7);
+  EXPECT_EQ(json["timings"]["draft_n_accepted"], 4);
+  const Json last = Json::parse(writer(request)->usage_event(timings.usage, timings, 1));
+  EXPECT_EQ(last["usage"], json["usage"]);
+  EXPECT_EQ(last["timings"], json["timings"]);
+}
+
 TEST_F(ApiAnswer, ChatLogprobsAndIds) {
   ChatRequest request;
   request.params.logprobs = 1;

@@ -13,6 +13,7 @@
 #include "server/api_prompts.h"
 #include "server/api_tools.h"
 #include "server/api_values.h"
+#include "spec/draft_length.h"
 
 namespace octavo {
 namespace {
@@ -164,6 +165,21 @@ ApiResult<void> read_priority(Json& value, const Context& c) {
                       fmt::format("priority is {}, but this server serves requests in another "
                                   "order (--scheduling-policy priority); leave it out",
                                   c.draft.priority));
+}
+
+ApiResult<void> read_num_speculative_tokens(Json& value, const Context& c) {
+  int count = 0;
+  OCTAVO_CHECK_OK(read_as(value, c, count));
+  if (count < 0 || count > kMaxDraftTokens)
+    return refuse_field(c.field.name, fmt::format("{} is {}; allowed: 0 to {}", c.field.name, count,
+                                                  kMaxDraftTokens));
+  c.draft.num_speculative_tokens = count;
+  return {};
+}
+
+ApiResult<void> read_predicted(Json& value, const Context& c) {
+  OCTAVO_TRY(c.draft.prediction, read_prediction(value));
+  return {};
 }
 
 ApiResult<void> check_size(const std::string& text, const Context& c) {
@@ -391,6 +407,18 @@ constexpr std::array kFields = {
     ApiField{"priority", kQueued, kServed,
              R"({"type":"integer","minimum":-2147483648,"maximum":2147483647})", read_priority,
              "Lower goes first; only with --scheduling-policy priority"},
+    ApiField{"num_speculative_tokens", kGenerate, kServed,
+             R"({"type":"integer","minimum":0,"maximum":@max_draft_tokens})",
+             read_num_speculative_tokens,
+             "Tokens that are guessed at a time, at most; 0: none. Unset: as many as "
+             "--speculative-config of the server says. No answer depends on it"},
+    ApiField{"prediction", kGenerate, kServed,
+             R"({"type":"object","required":["type","content"],"properties":{
+                 "type":{"const":"content"},"content":{"anyOf":[{"type":"string"},{"type":"array",
+                 "items":{"$ref":"#/components/schemas/TextPart"}}]}}})",
+             read_predicted,
+             "Text that much of the answer repeats: guesses are made of it, and right ones save "
+             "time. Of no use where the server guesses nothing. No answer depends on it"},
     ApiField{"cache_salt", kQueued, kServed, R"({"type":"string","minLength":1,"maxLength":256})",
              read_cache_salt, "Requests share cached prefixes only with those of the same salt"},
     ApiField{"request_id", kQueued, kServed, R"({"type":"string","pattern":"^[!-~]{1,256}$"})",
@@ -445,7 +473,6 @@ constexpr std::array kFields = {
     refused("response_format", kGenerate, R"({"enum":[{"type":"text"}]})"),
     refused("modalities", kChat, R"({"enum":[["text"]]})"),
     refused("audio", kChat, kNothing),
-    refused("prediction", kChat, kNothing),
     refused("web_search_options", kChat, kNothing),
     refused("reasoning_effort", kChat, R"({"enum":["none"]})"),
     refused("verbosity", kChat, R"({"enum":["medium"]})"),
@@ -499,6 +526,7 @@ std::string with_numbers(std::string text, const ApiLimits& limits) {
       {"@embedding_size", limits.embedding_size > 0 ? limits.embedding_size : kLargest},
       {"@least_dimensions", limits.matryoshka ? 1 : std::max(limits.embedding_size, 1)},
       {"@min_logprobs", has_cap ? 0 : -1},
+      {"@max_draft_tokens", kMaxDraftTokens},
       {"@max_logprobs", has_cap ? limits.max_logprobs : kLargest},
   };
   for (const auto& [word, number] : numbers)

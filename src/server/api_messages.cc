@@ -108,4 +108,18 @@ ApiResult<void> check_messages(const Json& messages) {
   return {};
 }
 
+ApiResult<std::string> read_prediction(const Json& prediction) {
+  if (!prediction.is_object()) return refuse_field("prediction", "prediction must be an object");
+  const auto type = prediction.find("type"), content = prediction.find("content");
+  if (type == prediction.end() || *type != "content")
+    return refuse_field("prediction.type", "prediction.type must be \"content\"");
+  if (content == prediction.end())
+    return refuse_field("prediction.content", "prediction.content is missing");
+  OCTAVO_CHECK_OK(check_content(*content, "prediction.content"));
+  if (content->is_string()) return content->get<std::string>();
+  std::string text;
+  for (const Json& part : *content) text += part["text"].get_ref<const std::string&>();
+  return text;
+}
+
 }  // namespace octavo

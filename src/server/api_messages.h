@@ -2,6 +2,7 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
+#include <string>
 
 #include "server/api_error.h"
 
@@ -12,5 +13,8 @@ namespace octavo {
 // has the tool_call_id that it answers. What OpenAI's API has beside it (images, audio, files, the
 // old function_call) is 400 "unsupported_parameter".
 ApiResult<void> check_messages(const nlohmann::ordered_json& messages);
+
+// The text of OpenAI's `prediction`: {"type": "content", "content": text or text parts}.
+ApiResult<std::string> read_prediction(const nlohmann::ordered_json& prediction);
 
 }  // namespace octavo

@@ -47,7 +47,9 @@ struct GenerationRequest {
   bool return_token_ids = false;
   // The answer has them; params may ask for them only so that an echo has its logprobs.
   bool return_prompt_logprobs = false;
-  bool echo = false;  // the answer begins with the prompt
+  bool echo = false;                               // the answer begins with the prompt
+  std::optional<int> num_speculative_tokens = {};  // as in Request
+  std::string prediction = {};                     // what much of the answer may repeat
 };
 
 struct ChatRequest : GenerationRequest {

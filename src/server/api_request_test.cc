@@ -69,6 +69,33 @@ TEST(ApiRequest, DefaultsOfBothEndpoints) {
   EXPECT_EQ(std::get<std::string>(b->prompts.at(0)), "Hi");
 }
 
+TEST(ApiRequest, HowManyTokensAreGuessed) {
+  EXPECT_FALSE(chat("")->num_speculative_tokens);
+  EXPECT_EQ(chat(R"("num_speculative_tokens":0)")->num_speculative_tokens, 0);
+  EXPECT_EQ(completion(R"("num_speculative_tokens":32)")->num_speculative_tokens, 32);
+  for (const char* value : {"-1", "33", "1.5", "true", "\"4\"", "{}"})
+    EXPECT_EQ(refused(chat(fmt::format(R"("num_speculative_tokens":{})", value))),
+              "num_speculative_tokens");
+}
+
+TEST(ApiRequest, Prediction) {
+  EXPECT_EQ(chat(R"("prediction":null)")->prediction, "");
+  EXPECT_EQ(chat(R"("prediction":{"type":"content","content":"ab"})")->prediction, "ab");
+  EXPECT_EQ(completion(R"("prediction":{"type":"content","content":[{"type":"text","text":"a"},
+                       {"type":"text","text":"b"}]})")
+                ->prediction,
+            "ab");
+  const std::pair<const char*, const char*> refusals[] = {
+      {R"("ab")", "prediction"},
+      {R"({"content":"ab"})", "prediction.type"},
+      {R"({"type":"text","content":"ab"})", "prediction.type"},
+      {R"({"type":"content"})", "prediction.content"},
+      {R"({"type":"content","content":null})", "prediction.content"},
+      {R"({"type":"content","content":[{"type":"text"}]})", "prediction.content[0].text"}};
+  for (const auto& [value, param] : refusals)
+    EXPECT_EQ(refused(chat(fmt::format(R"("prediction":{})", value))), param) << value;
+}
+
 TEST(ApiRequest, EveryParameterArrives) {
   const auto r = completion(
       R"("model":"m","stream":true,"stream_options":{"include_usage":true,"continuous_usage_stats":true},

@@ -198,6 +198,25 @@ EngineSeries::EngineSeries(const SeriesMaker& make)
   misses[static_cast<size_t>(MissReason::skipped)] = missed(make, "skipped");
 }
 
+// --- guesses --------------------------------------------------------------------------------
+
+SpeculationSeries::SpeculationSeries(const SeriesMaker& make, int num_speculative_tokens)
+    : drafts(make.counter("vllm:spec_decode_num_drafts_total", "Guesses that were verified.")),
+      draft_tokens(
+          make.counter("vllm:spec_decode_num_draft_tokens_total", "Tokens of these guesses.")),
+      accepted_tokens(
+          make.counter("vllm:spec_decode_num_accepted_tokens_total", "Of these, that came true.")),
+      draft_seconds(
+          make.counter("octavo:spec_decode_draft_seconds_total", "Seconds of making guesses.")),
+      verify_seconds(make.counter("octavo:spec_decode_verify_seconds_total",
+                                  "Seconds of the forwards that verified guesses, all else that "
+                                  "they computed included.")) {
+  for (int i = 0; i < num_speculative_tokens; ++i)
+    accepted_per_pos.push_back(&make.counter("vllm:spec_decode_num_accepted_tokens_per_pos_total",
+                                             "Tokens that came true, by their place in the guess.",
+                                             {{"position", std::to_string(i)}}));
+}
+
 // --- server ---------------------------------------------------------------------------------
 
 ServerSeries::ServerSeries(const SeriesMaker& make, const SeriesMaker& process)

@@ -16,6 +16,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "kv/prefix_stats.h"
 #include "server/metric_buckets.h"
@@ -97,6 +98,16 @@ class EngineSeries {
   std::array<prometheus::Histogram*, kNumStepKinds> step_seconds;
   // [kind][plan, forward, draw, commit]
   std::array<std::array<prometheus::Counter*, 4>, kNumStepKinds> part_seconds;
+};
+
+// Only where tokens are guessed: made with the first step's counts at 0.
+class SpeculationSeries {
+ public:
+  SpeculationSeries(const SeriesMaker& make, int num_speculative_tokens);
+
+  prometheus::Counter &drafts, &draft_tokens, &accepted_tokens;
+  std::vector<prometheus::Counter*> accepted_per_pos;
+  prometheus::Counter &draft_seconds, &verify_seconds;
 };
 
 class ServerSeries {

@@ -3,6 +3,7 @@
 #include <prometheus/text_serializer.h>
 
 #include <algorithm>
+#include <optional>
 #include <sstream>
 #include <utility>
 
@@ -66,6 +67,8 @@ struct Metrics::Series {
         rejections(make),
         http(SeriesMaker(registry, {})),
         bytes_per_block(static_cast<double>(options.bytes_per_block)) {
+    if (options.num_speculative_tokens > 0)
+      speculation.emplace(make, options.num_speculative_tokens);
     add_constants(make, options);
   }
 
@@ -73,6 +76,7 @@ struct Metrics::Series {
   SeriesMaker make;
   RequestSeries requests;
   EngineSeries engine;
+  std::optional<SpeculationSeries> speculation;
   ServerSeries server;
   RejectionSeries rejections;
   HttpSeries http;
@@ -128,8 +132,8 @@ void Metrics::on_finish(const RequestOutput& output) {
   to.inference.Observe(seconds(metrics.last_token_ts - metrics.scheduled_ts));
   to.prefill.Observe(seconds(metrics.prefill_s()));
   to.decode.Observe(seconds(metrics.decode_s()));
-  if (metrics.decode_steps > 0)
-    to.time_per_token.Observe(seconds(metrics.decode_s()) / metrics.decode_steps);
+  if (longest > 1)
+    to.time_per_token.Observe(seconds(metrics.decode_s()) / static_cast<double>(longest - 1));
 }
 
 void Metrics::on_rejection(std::string_view reason) { series_->rejections.count(reason); }
@@ -140,20 +144,37 @@ void Metrics::on_http(std::string_view route, int status, double duration_s) {
 
 // --- steps ----------------------------------------------------------------------------------
 
+namespace {
+
+void count(SpeculationSeries& to, const StepReport& report) {
+  const SpeculatorStats& stats = *report.speculation;
+  raise_to(to.drafts, stats.num_drafts);
+  raise_to(to.draft_tokens, stats.num_draft_tokens);
+  raise_to(to.accepted_tokens, stats.num_accepted_tokens);
+  for (size_t i = 0; i < to.accepted_per_pos.size(); ++i)
+    raise_to(*to.accepted_per_pos[i], stats.num_accepted_tokens_per_pos[i]);
+  to.draft_seconds.Increment(seconds(report.draft_s));
+  if (report.step->work.draft_tokens > 0) to.verify_seconds.Increment(seconds(report.forward_s));
+}
+
+}  // namespace
+
 void Metrics::on_step(const StepReport& report) {
   EngineSeries& to = series_->engine;
   const Step& step = *report.step;
   const auto kind = static_cast<size_t>(kind_of(step));
   const std::array parts{report.plan_s, report.forward_s, report.draw_s, report.commit_s};
-  double total_s = 0;
+  double total_s = seconds(report.draft_s);
   for (size_t i = 0; i < parts.size(); ++i) {
     to.part_seconds[kind][i]->Increment(seconds(parts[i]));
     total_s += seconds(parts[i]);
   }
   to.steps[kind]->Increment();
   to.step_seconds[kind]->Observe(total_s);
-  to.iteration_tokens.Observe(step.work.prefill_tokens + step.work.num_seqs - step.num_padding);
+  to.iteration_tokens.Observe(step.work.prefill_tokens + step.work.num_seqs +
+                              step.work.draft_tokens - step.num_padding);
   series_->requests.generation_tokens.Increment(report.num_tokens);
+  if (series_->speculation && report.speculation) count(*series_->speculation, report);
   on_state(*report.scheduler);
 }
 

@@ -20,7 +20,8 @@ struct MetricsOptions {
   // Labels of vllm:cache_config_info: name, value.
   std::vector<std::pair<std::string, std::string>> cache_config = {};
   int64_t bytes_per_block = 0;
-  std::string isa = {};  // instruction set of the kernels
+  std::string isa = {};            // instruction set of the kernels
+  int num_speculative_tokens = 0;  // guessed at a time, at most; 0: none ever
 };
 
 // All functions may be called from any thread at once, and take microseconds at most.

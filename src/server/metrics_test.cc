@@ -55,22 +55,47 @@ struct Reading {
   }
 };
 
-MetricsOptions options() {
-  return {.model_name = "tiny", .max_model_len = 128, .bytes_per_block = 100, .isa = "ref"};
+MetricsOptions options(int num_speculative_tokens = 0) {
+  return {.model_name = "tiny",
+          .max_model_len = 128,
+          .bytes_per_block = 100,
+          .isa = "ref",
+          .num_speculative_tokens = num_speculative_tokens};
 }
 
 Tokenizer tiny_tokenizer() { return std::move(*Tokenizer::create(testing::tiny_byte_spec())); }
 
+// Guesses what the model of Rig says, and once in a while too much.
+class ZDrafter final : public Drafter {
+ public:
+  std::string_view name() const override { return "z"; }
+  void propose(std::span<DraftTask* const> tasks) override {
+    for (DraftTask* task : tasks) {
+      task->draft.assign(static_cast<size_t>(std::min(task->max_tokens, 2)), TokenId{'z'});
+      if (task->max_tokens > 2) task->draft.push_back(TokenId{'y'});
+    }
+  }
+  void finish(const FinishedSequence&) override {}
+};
+
+std::unique_ptr<Speculator> make_speculator(const SpeculatorOptions& options) {
+  std::vector<std::unique_ptr<Drafter>> drafters;
+  drafters.push_back(std::make_unique<ZDrafter>());
+  return std::make_unique<Speculator>(options, std::move(drafters));
+}
+
 // An engine whose model gives one token a step, and whose clock a test sets.
 struct Rig {
-  Rig()
-      : tokenizer(tiny_tokenizer()),
+  explicit Rig(std::optional<SpeculatorOptions> speculation = {})
+      : metrics(options(speculation ? speculation->num_speculative_tokens : 0)),
+        tokenizer(tiny_tokenizer()),
         model(static_cast<int>(tokenizer.vocab_size()), 128, 8,
               [](const std::vector<TokenId>&, std::span<float> row) { row['z'] = 10; }) {
     EngineCoreOptions core;
     core.scheduler.max_num_batched_tokens = model.limits().max_num_batched_tokens;
     core.scheduler.max_num_seqs = 4;
     core.clock = [this] { return now_s; };
+    if (speculation) core.speculator = make_speculator(*speculation);
     core.on_step = [this](const StepReport& report) { metrics.on_step(report); };
     engine = std::move(*EngineCore::create(model, tokenizer, std::move(core)));
     metrics.on_state(engine->scheduler());
@@ -94,11 +119,37 @@ struct Rig {
   Reading read() { return Reading(metrics.text({.max_queue_len = 7})); }
 
   double now_s = 1;
-  Metrics metrics{options()};
+  Metrics metrics;
   Tokenizer tokenizer;
   testing::StubModel model;
   std::unique_ptr<EngineCore> engine;
 };
+
+// The first token comes with the prompt; then zz of zzy comes true, with a z of the model's own.
+TEST(Metrics, Guesses) {
+  Rig rig({.num_speculative_tokens = 3, .adaptive = false});
+  EXPECT_EQ(rig.read().at("vllm:spec_decode_num_drafts_total"), 0);
+  rig.add(1, 5, 10);
+  while (rig.engine->step()) rig.now_s += 0.01;
+  const Reading reading = rig.read();
+  EXPECT_EQ(reading.at("vllm:spec_decode_num_drafts_total"), 3);
+  EXPECT_EQ(reading.at("vllm:spec_decode_num_draft_tokens_total"), 3 + 3 + 2);
+  EXPECT_EQ(reading.at("vllm:spec_decode_num_accepted_tokens_total"), 6);
+  const std::string per_pos = "vllm:spec_decode_num_accepted_tokens_per_pos_total";
+  EXPECT_EQ(reading.at(per_pos, "position=\"0\""), 3);
+  EXPECT_EQ(reading.at(per_pos, "position=\"1\""), 3);
+  EXPECT_EQ(reading.at(per_pos, "position=\"2\""), 0);
+  EXPECT_EQ(reading.at("octavo:spec_decode_draft_seconds_total"), 0);  // the clock stands still
+  EXPECT_EQ(reading.at("octavo:spec_decode_verify_seconds_total"), 0);
+  EXPECT_EQ(reading.at("vllm:generation_tokens_total"), 10);
+  EXPECT_EQ(reading.at("octavo:steps_total", "kind=\"decode\""), 3);
+  EXPECT_EQ(reading.at("vllm:iteration_tokens_total_sum"), 5 + 3 + 8);
+}
+
+TEST(Metrics, NothingOfGuessesWhereThereAreNone) {
+  Rig rig;
+  EXPECT_EQ(rig.metrics.text({}).find("spec_decode"), std::string::npos);
+}
 
 TEST(Metrics, EverySeriesIsThereFromTheStart) {
   Rig rig;

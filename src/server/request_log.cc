@@ -66,6 +66,8 @@ Json json_of(const RequestLine& line) {
     json["prompt_tokens"] = line.prompt_tokens;
     json["cached_tokens"] = line.cached_tokens;
     json["completion_tokens"] = line.completion_tokens;
+    if (line.draft_tokens) json["draft_tokens"] = *line.draft_tokens;
+    if (line.accepted_tokens) json["accepted_tokens"] = *line.accepted_tokens;
     json["queue_ms"] = milliseconds(line.queue_s);
     json["ttft_ms"] = milliseconds(line.ttft_s);
     json["finish_reason"] = line.finish_reason;

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -29,6 +30,7 @@ struct RequestLine {
   // Of those that reached the engine.
   int num_prompts = 0;
   int64_t prompt_tokens = 0, cached_tokens = 0, completion_tokens = 0;
+  std::optional<int64_t> draft_tokens = {}, accepted_tokens = {};  // where tokens may be guessed
   double queue_s = 0, ttft_s = 0;
   std::string finish_reason = {};
   std::string error = {};

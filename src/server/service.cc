@@ -100,16 +100,20 @@ const LoadedEngine& Service::set_ready(LoadedEngine loaded, EngineOptions option
   s.chat_template = std::move(chat_template);
   s.reasoning = find_reasoning_format(options_.reasoning_parser, s.chat_template).value_or(nullptr);
   s.tools = find_tool_format(options_.tool_call_parser, s.chat_template).value_or(nullptr);
-  int num_blocks = 0;
-  s.loaded.engine->inspect(
-      [&](EngineCore& core) { num_blocks = core.scheduler().pool().num_blocks(); });
+  int num_blocks = 0, num_speculative_tokens = 0;
+  s.loaded.engine->inspect([&](EngineCore& core) {
+    num_blocks = core.scheduler().pool().num_blocks();
+    if (core.speculator()) num_speculative_tokens = core.speculator()->num_speculative_tokens();
+  });
   s.metrics =
       std::make_unique<Metrics>(MetricsOptions{.model_name = options_.served_model_names.front(),
                                                .max_model_len = s.loaded.max_model_len,
                                                .cache_config = cache_config(s.options, num_blocks),
                                                .bytes_per_block = s.loaded.bytes_per_block,
-                                               .isa = std::string(s.loaded.isa)});
+                                               .isa = std::string(s.loaded.isa),
+                                               .num_speculative_tokens = num_speculative_tokens});
   s.loaded.engine->inspect([&](EngineCore& core) { s.metrics->on_state(core.scheduler()); });
+  s.speculates = num_speculative_tokens > 0;
   s.gate = std::make_unique<AdmissionGate>(
       GateOptions{.max_queue_len = s.options.max_queue_len,
                   .max_queue_wait_s = options_.max_queue_wait_s,
@@ -253,7 +257,19 @@ ApiResult<Request> Service::finish_prompt(GenerationRequest& request,
   return Request{.prompt_token_ids = std::move(ids),
                  .params = std::move(params),
                  .priority = request.priority,
-                 .cache_salt = request.cache_salt};
+                 .cache_salt = request.cache_salt,
+                 .num_speculative_tokens = request.num_speculative_tokens};
+}
+
+// Encoded once for all prompts. Of more than the context holds nothing could be repeated.
+void Service::add_prediction(const GenerationRequest& request, std::span<Request> prompts) const {
+  if (!serving_.speculates || request.prediction.empty()) return;
+  auto ids = serving_.loaded.tokenizer->encode(request.prediction,
+                                               {.parse_special = false, .add_special = false});
+  if (!ids) return;  // what no token says is not repeated
+  ids->resize(std::min(ids->size(), static_cast<size_t>(serving_.limits.max_model_len)));
+  const auto shared = std::make_shared<const std::vector<TokenId>>(std::move(*ids));
+  for (Request& prompt : prompts) prompt.prediction = shared;
 }
 
 ApiResult<std::vector<Request>> Service::prompts_of(CompletionRequest& request) const {
@@ -362,6 +378,7 @@ void Service::post_completions(const Exchange& exchange) {
   auto prompts = prompts_of(*request);
   if (!prompts) return respond(exchange, prompts.error());
   for (Request& prompt : *prompts) prompt.adapter = *adapter;
+  add_prediction(*request, *prompts);
   start(exchange, *request, std::move(*prompts), "cmpl", texts_of(*request));
 }
 
@@ -374,6 +391,7 @@ void Service::post_chat(const Exchange& exchange) {
   auto prompt = prompt_of(*request);
   if (!prompt) return respond(exchange, prompt.error());
   prompt->adapter = *adapter;
+  add_prediction(*request, {&*prompt, 1});
   std::vector<Request> prompts;
   prompts.push_back(std::move(*prompt));
   start(exchange, *request, std::move(prompts), "chatcmpl");

@@ -10,6 +10,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -39,6 +40,7 @@ struct Serving {
   ApiLimits limits;
   EngineOptions options;
   std::unique_ptr<SessionContext> context;
+  bool speculates = false;  // tokens are guessed
 };
 
 enum class ServiceState : uint8_t { loading, ready, draining };
@@ -112,6 +114,7 @@ class Service {
   ApiResult<Request> prompt_of(ChatRequest& request) const;
   void set_format(ChatRequest& request, const TextSpan& end_of_prompt) const;
   ApiResult<Request> finish_prompt(GenerationRequest& request, std::vector<TokenId> ids) const;
+  void add_prediction(const GenerationRequest& request, std::span<Request> prompts) const;
   std::optional<ApiError> check_model(std::string& model) const;
   // The adapter of that name; nullptr: the model itself is meant.
   ApiResult<Adapters::Adapter> find_adapter(std::string& model) const;

@@ -372,6 +372,11 @@ Usage Session::usage() const {
     total.cached_tokens += prompt.output->num_cached_tokens;
     for (const CompletionOutput& choice : prompt.output->outputs)
       total.completion_tokens += std::ssize(choice.token_ids);
+    const RequestMetrics& metrics = prompt.output->metrics;
+    if (!metrics.speculates) continue;
+    if (!total.drafts) total.drafts.emplace();
+    total.drafts->tokens += metrics.num_draft_tokens;
+    total.drafts->accepted += metrics.num_accepted_tokens;
   }
   return total;
 }
@@ -401,6 +406,10 @@ void Session::note_end(const Usage& used, const Timings& times) {
   line.prompt_tokens = used.prompt_tokens;
   line.cached_tokens = used.cached_tokens;
   line.completion_tokens = used.completion_tokens;
+  if (used.drafts) {
+    line.draft_tokens = used.drafts->tokens;
+    line.accepted_tokens = used.drafts->accepted;
+  }
   line.queue_s = times.queue_s;
   line.ttft_s = times.queue_s + times.prefill_s;
   const auto& output = prompts_.front().output;

@@ -17,10 +17,11 @@ namespace octavo {
 // One sequence that waits for its next token.
 struct DraftTask {
   SeqId id{};
-  std::span<const TokenId> tokens;  // prompt and answer so far; not empty
-  int prompt_tokens = 0;            // the first of them
-  int max_tokens = 0;               // of the guess, at most; > 0
-  std::string_view group = {};      // what was learned in one group is not used in another
+  std::span<const TokenId> tokens;           // prompt and answer so far; not empty
+  int prompt_tokens = 0;                     // the first of them
+  int max_tokens = 0;                        // of the guess, at most; > 0
+  std::span<const TokenId> prediction = {};  // what much of the answer may repeat
+  std::string_view group = {};               // what was learned in one group is not used in another
   // How the next token will be drawn.
   const SamplingParams* params = nullptr;
   uint64_t seed = 0;

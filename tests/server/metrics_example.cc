@@ -7,6 +7,7 @@
 
 #include "engine/engine_core.h"
 #include "server/metrics.h"
+#include "spec/ngram.h"
 #include "support/stub_model.h"
 #include "support/tiny_tokenizer.h"
 
@@ -14,6 +15,7 @@ namespace octavo {
 namespace {
 
 constexpr int kStepsPerText = 20;
+constexpr int kNumSpeculativeTokens = 3;
 
 void write(Metrics& metrics) {
   std::cout << metrics.text({.heartbeat_age_s = 0.1, .max_queue_len = 100}) << "# END\n"
@@ -34,8 +36,19 @@ void add_request(EngineCore& engine, Metrics& metrics, int id) {
       std::move(events), engine.now());
 }
 
+std::unique_ptr<Speculator> make_speculator() {
+  std::vector<std::unique_ptr<Drafter>> drafters;
+  drafters.push_back(std::make_unique<NgramDrafter>(1, 4));
+  return std::make_unique<Speculator>(
+      SpeculatorOptions{.num_speculative_tokens = kNumSpeculativeTokens, .adaptive = false},
+      std::move(drafters));
+}
+
 int run() {
-  Metrics metrics({.model_name = "stub", .max_model_len = 128, .bytes_per_block = 1024});
+  Metrics metrics({.model_name = "stub",
+                   .max_model_len = 128,
+                   .bytes_per_block = 1024,
+                   .num_speculative_tokens = kNumSpeculativeTokens});
   const Tokenizer tokenizer = std::move(*Tokenizer::create(testing::tiny_byte_spec()));
   testing::StubModel model(
       static_cast<int>(tokenizer.vocab_size()), 128, 32,
@@ -44,6 +57,7 @@ int run() {
   options.scheduler.max_num_batched_tokens = model.limits().max_num_batched_tokens;
   options.scheduler.max_num_seqs = 4;
   options.on_step = [&](const StepReport& report) { metrics.on_step(report); };
+  options.speculator = make_speculator();
   const auto engine = EngineCore::create(model, tokenizer, std::move(options));
   if (!engine) return std::fprintf(stderr, "%s\n", engine.error().message.c_str()), 1;
   metrics.on_state((*engine)->scheduler());

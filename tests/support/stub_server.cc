@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "cli/serve_command.h"
+#include "engine/load_drafters.h"
 #include "support/stub_model.h"
 #include "support/tiny_tokenizer.h"
 
@@ -31,6 +32,7 @@ struct StubOptions {
   int hang_ms = 3'600'000;
 };
 
+constexpr int kContext = 4096;
 constexpr TokenId kForwardThrows{6}, kLogitsThrow{7}, kHangs{21};
 
 // A prompt ends with <eos>, which the tokenizer adds; messages begin with <bos>.
@@ -40,8 +42,10 @@ constexpr std::string_view kTemplate =
 
 class SlowStub : public testing::StubModel {
  public:
+  static constexpr int kLogitsRows = 2 * kMaxDraftTokens;
+
   SlowStub(const StubOptions& options, int vocab_size, int context, int batched, Logits fill)
-      : StubModel(vocab_size, context, options.num_blocks, std::move(fill), batched),
+      : StubModel(vocab_size, context, options.num_blocks, std::move(fill), batched, kLogitsRows),
         options_(options) {}
 
   bool forward(const ForwardBatch& batch) override {
@@ -94,9 +98,24 @@ Result<void> load_slowly(const EngineOptions& options, int ms) {
   return {};
 }
 
+struct Models {
+  std::unique_ptr<SlowStub> model;
+  std::unique_ptr<testing::StubModel> draft;
+};
+
+// Of the same mind as the model, but for every fifth history, of which it knows nothing.
+std::unique_ptr<testing::StubModel> make_draft_model(int vocab_size,
+                                                     const testing::StubModel::Logits& fill) {
+  constexpr int kBlocks = 1024, kBatched = 256;
+  const auto fill_some = [fill](const auto& history, std::span<float> row) {
+    if (history.size() % 5 != 0) fill(history, row);
+  };
+  return std::make_unique<testing::StubModel>(vocab_size, kContext, kBlocks, fill_some, kBatched,
+                                              SlowStub::kLogitsRows);
+}
+
 Result<LoadedEngine> make_engine(const EngineOptions& options, const StubOptions& stub,
-                                 std::unique_ptr<SlowStub>& model) {
-  constexpr int kContext = 4096;
+                                 Models& models) {
   OCTAVO_CHECK_OK(load_slowly(options, stub.load_delay_ms));
   TokenizerSpec spec = testing::tiny_byte_spec();
   spec.add_eos = true;
@@ -115,9 +134,14 @@ Result<LoadedEngine> make_engine(const EngineOptions& options, const StubOptions
     else
       testing::hash_logits(history, row);
   };
-  model = std::make_unique<SlowStub>(stub, static_cast<int>(engine.tokenizer->vocab_size()),
-                                     kContext, options.max_num_batched_tokens, fill);
+  const auto vocab_size = static_cast<int>(engine.tokenizer->vocab_size());
+  models.model =
+      std::make_unique<SlowStub>(stub, vocab_size, kContext, options.max_num_batched_tokens, fill);
   EngineCoreOptions core;
+  OCTAVO_TRY(const SpeculativeConfig config, parse_speculative_config(options.speculative_config));
+  if (config.uses(DraftMethod::draft_model)) models.draft = make_draft_model(vocab_size, fill);
+  OCTAVO_TRY(core.speculator,
+             make_speculator(config, models.draft.get(), vocab_size, models.model->limits()));
   core.scheduler = scheduler_options(options);
   if (core.scheduler.max_model_len == 0)
     core.scheduler.max_model_len = std::min(kContext, stub.num_blocks * 16);
@@ -127,8 +151,8 @@ Result<LoadedEngine> make_engine(const EngineOptions& options, const StubOptions
   engine.max_model_len = core.scheduler.max_model_len;
   engine.bytes_per_block = 1024;
   engine.isa = "stub";
-  OCTAVO_TRY(engine.engine,
-             Engine::create(*model, *engine.tokenizer, std::move(core), options.max_queue_len));
+  OCTAVO_TRY(engine.engine, Engine::create(*models.model, *engine.tokenizer, std::move(core),
+                                           options.max_queue_len));
   return engine;
 }
 
@@ -166,13 +190,13 @@ int run(int argc, char** argv) {
     const char* value = std::getenv(name.c_str());
     return value ? std::optional<std::string>(value) : std::nullopt;
   };
-  std::unique_ptr<SlowStub> model;  // outlives the engine
+  Models models;  // outlive the engine
   const auto line = cli::parse_command_line(arguments, environment);
   const auto served = line.and_then([&](const cli::CommandLine& parsed) -> Result<void> {
     const auto* invocation = std::get_if<cli::Invocation>(&parsed);
     if (!invocation) return fail(ErrorCode::invalid_argument, "see octavo serve --help");
     return cli::serve_model(*invocation, "stub", terminal, [&](const EngineOptions& options) {
-      return make_engine(options, stub, model);
+      return make_engine(options, stub, models);
     });
   });
   if (served) return 0;
