@@ -44,9 +44,11 @@ PhiloxCounter philox4x32(PhiloxCounter counter, PhiloxKey key) {
   return counter;
 }
 
-double uniform(uint64_t seed, uint32_t choice, uint64_t position) {
-  const PhiloxCounter bits =
-      philox4x32({low(position), high(position), choice, 0}, {low(seed), high(seed)});
+double uniform(uint64_t seed, uint32_t choice, uint64_t position, RandomUse use, uint32_t index) {
+  constexpr uint32_t kUses = 4;
+  const PhiloxCounter bits = philox4x32(
+      {low(position), high(position), choice, index * kUses + static_cast<uint32_t>(use)},
+      {low(seed), high(seed)});
   const uint64_t word = uint64_t{bits[0]} << 32 | bits[1];
   return static_cast<double>(word >> 11) * 0x1p-53;
 }

@@ -37,6 +37,12 @@ TEST(Uniform, EveryPartOfTheKeyCounts) {
       uniform(1, 3, 3),       uniform(1, 2, 4), uniform(1, 2, 3 + one_high),
       uniform(1, 1u << 31, 3)};
   EXPECT_EQ(draws.size(), 7u);
+  std::set<double> uses;
+  for (const RandomUse use :
+       {RandomUse::draw, RandomUse::guess, RandomUse::keep, RandomUse::otherwise})
+    for (const uint32_t index : {0u, 1u, 2u}) uses.insert(uniform(1, 2, 3, use, index));
+  EXPECT_EQ(uses.size(), 12u);
+  EXPECT_EQ(uniform(1, 2, 3, RandomUse::draw, 0), uniform(1, 2, 3));
   EXPECT_EQ(uniform(1, 2, 3), uniform(1, 2, 3));
 }
 

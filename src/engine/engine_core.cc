@@ -257,6 +257,7 @@ void EngineCore::fail_step(const Step& step, std::string_view why) {
 // Before the plan: it gives the guesses what room is left.
 void EngineCore::guess() {
   guesses_.clear();
+  drafted_.clear();
   StepWork work;
   for (const SeqId id : scheduler_->decoding()) {
     const Place place = places_.at(id);
@@ -272,8 +273,11 @@ void EngineCore::guess() {
   }
   if (guesses_.empty()) return;
   options_.speculator->propose(guesses_, work, scheduler_->step_model());
-  for (const DraftTask& guess : guesses_)
-    if (!guess.draft.empty()) scheduler_->set_drafts(guess.id, {guess.draft, guess.parents});
+  for (const DraftTask& guess : guesses_) {
+    if (guess.draft.empty()) continue;
+    scheduler_->set_drafts(guess.id, {guess.draft, guess.parents});
+    drafted_.emplace(guess.id, &guess);
+  }
 }
 
 DraftTask EngineCore::guess_of(SeqId id, int max_tokens) const {
@@ -288,7 +292,9 @@ DraftTask EngineCore::guess_of(SeqId id, int max_tokens) const {
           .group = request.request.cache_salt,
           .params = &request.request.params,
           .seed = request.output.seed,
-          .choice = static_cast<uint32_t>(place.choice)};
+          .choice = static_cast<uint32_t>(place.choice),
+          .eog = tokenizer_.eog(),
+          .bad_words = request.bad_words};
 }
 
 void EngineCore::note_plan(const Step& step, double now_s) {
@@ -408,8 +414,10 @@ void EngineCore::add_jobs(const StepChunk& chunk, int first_row) {
   want_logits(last_row - chunk.num_drafts);
   // The choices draw their first tokens from the same row.
   const int end = request.started ? place.choice + 1 : request.request.params.n;
+  std::span<const Distribution> q;
+  if (chunk.num_drafts > 0) q = drafted_.at(chunk.id)->q;
   for (int choice = place.choice; choice < end; ++choice)
-    jobs_.push_back({index_of_row(), &request, choice, 0, chunk.num_drafts, chunk.parents});
+    jobs_.push_back({index_of_row(), &request, choice, 0, chunk.num_drafts, chunk.parents, q});
   for (int i = chunk.num_drafts; i-- > 0;) want_logits(last_row - i);
 }
 

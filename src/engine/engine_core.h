@@ -129,11 +129,12 @@ class EngineCore {
   struct Job {
     int row;  // index of logit_rows_
     Active* request;
-    int choice;                         // kPromptToken: of the prompt
-    int index;                          // of the prompt token
-    int num_drafts = 0;                 // in as many rows after the first
-    std::span<const int> parents = {};  // of them: see DraftTree
-    int first_taken = 0;                // of taken_
+    int choice;                            // kPromptToken: of the prompt
+    int index;                             // of the prompt token
+    int num_drafts = 0;                    // in as many rows after the first
+    std::span<const int> parents = {};     // of them: see DraftTree
+    std::span<const Distribution> q = {};  // what they were drawn from: see DraftTask
+    int first_taken = 0;                   // of taken_
     int num_taken = 0;
     int last_draft = kRoot;  // that came true
   };
@@ -170,6 +171,7 @@ class EngineCore {
   void take(Job& job, int first_row, Sampler& sampler);
   Result<Sample> take_prompt_token(const Job& job, std::span<const float> row) const;
   DraftTree drafts_of(const Job& job) const;
+  Guesses guesses_after(const Job& job, int draft, std::vector<TokenId>& buffer) const;
   TokenHistory history(const Job& job, int draft, std::vector<TokenId>& buffer) const;
   void deliver(const Job& job);
   void note_drafts(const Job& job, int num_accepted);
@@ -200,10 +202,11 @@ class EngineCore {
   std::vector<BatchSequence> sequences_;
   std::vector<int> ancestors_;  // of all sequences, end to end
   std::vector<DraftTask> guesses_;
-  std::vector<int> rows_;         // whose logits or hidden states are wanted
-  std::vector<int> logit_rows_;   // of these
-  std::vector<int> hidden_rows_;  // of these, one per job of pool_jobs_
-  std::vector<Job> jobs_;         // in order of rows
+  std::unordered_map<SeqId, const DraftTask*> drafted_;  // of guesses_, those with a draft
+  std::vector<int> rows_;                                // whose logits or hidden states are wanted
+  std::vector<int> logit_rows_;                          // of these
+  std::vector<int> hidden_rows_;                         // of these, one per job of pool_jobs_
+  std::vector<Job> jobs_;                                // in order of rows
   std::vector<PoolJob> pool_jobs_;
   std::vector<float> hidden_;  // [hidden_rows_][hidden_size]
   std::vector<Result<Sample>> taken_;

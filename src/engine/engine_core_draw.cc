@@ -75,12 +75,13 @@ void EngineCore::take_all(std::span<Job> jobs, int first_row) {
     if (!job.request->ended) deliver(job);
 }
 
-// Each token is drawn as it would be without drafts: with everything before it known. So a draft
-// changes no answer, and one that comes true saves the step that would have computed it.
+// Each token is drawn with everything before it known, and if its guess is certain or the request
+// greedy as it would be without drafts: so a draft changes no answer. One that was drawn itself
+// changes no distribution. One that comes true saves the step that would have computed it.
 void EngineCore::take(Job& job, int first_row, Sampler& sampler) {
   const auto stride = static_cast<size_t>(model_.limits().logits_stride);
   const Active& request = *job.request;
-  std::vector<TokenId> buffer;
+  std::vector<TokenId> guesses, buffer;
   for (;;) {
     const std::span<const float> row(
         reinterpret_cast<const float*>(logits_.data()) +
@@ -91,12 +92,13 @@ void EngineCore::take(Job& job, int first_row, Sampler& sampler) {
       taken = take_prompt_token(job, row);
       return;
     }
-    taken = sampler.sample(row, {.params = request.request.params,
-                                 .seed = request.output.seed,
-                                 .choice = static_cast<uint32_t>(job.choice),
-                                 .history = history(job, job.last_draft, buffer),
-                                 .eog = tokenizer_.eog(),
-                                 .bad_words = request.bad_words});
+    taken = sampler.sample_among(guesses_after(job, job.last_draft, guesses), row,
+                                 {.params = request.request.params,
+                                  .seed = request.output.seed,
+                                  .choice = static_cast<uint32_t>(job.choice),
+                                  .history = history(job, job.last_draft, buffer),
+                                  .eog = tokenizer_.eog(),
+                                  .bad_words = request.bad_words});
     if (!taken || job.num_drafts == 0) return;
     const int next = drafts_of(job).child(job.last_draft, taken->token);
     if (next == kRoot) return;
@@ -114,6 +116,20 @@ Result<Sample> EngineCore::take_prompt_token(const Job& job, std::span<const flo
 DraftTree EngineCore::drafts_of(const Job& job) const {
   const SeqId id = job.request->ids[static_cast<size_t>(job.choice)];
   return {scheduler_->tokens(id).last(static_cast<size_t>(job.num_drafts)), job.parents};
+}
+
+// Of those that were drawn at random: what may come behind a draft.
+Guesses EngineCore::guesses_after(const Job& job, int draft, std::vector<TokenId>& buffer) const {
+  buffer.clear();
+  if (job.q.empty()) return {};
+  const DraftTree tree = drafts_of(job);
+  const Distribution* q = nullptr;
+  for (int next = draft + 1; next < tree.size(); ++next) {
+    if (tree.parent(next) != draft) continue;
+    buffer.push_back(tree.tokens[static_cast<size_t>(next)]);
+    if (!q) q = &job.q[static_cast<size_t>(next)];
+  }
+  return {buffer, q};
 }
 
 // What comes before the token behind a draft. Drafts that leave the straight way are no neighbours

@@ -1,8 +1,21 @@
 #include "sampling/distribution.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace octavo {
+namespace {
+
+// q, of which a token has been drawn that is not put back.
+Distribution without(Distribution q, TokenId drawn) {
+  std::erase_if(q.entries, [&](const Distribution::Entry& e) { return e.id == drawn; });
+  double total = 0;
+  for (const Distribution::Entry& entry : q.entries) total += entry.probability;
+  for (Distribution::Entry& entry : q.entries) entry.probability /= total;
+  return q;
+}
+
+}  // namespace
 
 double Distribution::of(TokenId id) const {
   const auto found = std::lower_bound(entries.begin(), entries.end(), id,
@@ -37,6 +50,18 @@ Distribution residual(const Distribution& p, const Distribution& q) {
 
 bool keeps_guess(const Distribution& p, const Distribution& q, TokenId guess, double u) {
   return u * q.of(guess) < p.of(guess);
+}
+
+Chosen choose_among(Distribution p, std::span<const TokenId> guesses, Distribution q,
+                    std::span<const double> uniforms) {
+  for (size_t i = 0; i < guesses.size() && !q.entries.empty(); ++i) {
+    if (keeps_guess(p, q, guesses[i], uniforms[i])) return {guesses[i], static_cast<int>(i)};
+    p = residual(p, q);
+    q = without(std::move(q), guesses[i]);
+  }
+  const TokenId token = p.draw(uniforms.back());
+  const auto found = std::find(guesses.begin(), guesses.end(), token);
+  return {token, found == guesses.end() ? -1 : static_cast<int>(found - guesses.begin())};
 }
 
 }  // namespace octavo

@@ -114,11 +114,32 @@ Result<std::span<const float>> Sampler::adjust(std::span<const float> logits,
 Result<Sample> Sampler::sample(std::span<const float> logits, const SampleRequest& request) {
   OCTAVO_TRY(const auto row, adjust(logits, request));
   OCTAVO_TRY(const TokenId token, choose(request));
+  return with_logprobs(token, row, request);
+}
+
+Result<Sample> Sampler::with_logprobs(TokenId token, std::span<const float> row,
+                                      const SampleRequest& request) const {
   Sample result{token, std::nullopt};
   if (request.params.logprobs) {
     OCTAVO_TRY(result.logprobs, logprobs_of(row, token, *request.params.logprobs));
   }
   return result;
+}
+
+Result<Sample> Sampler::sample_among(const Guesses& guesses, std::span<const float> logits,
+                                     const SampleRequest& request) {
+  if (guesses.tokens.empty() || !guesses.q || is_greedy(request.params))
+    return sample(logits, request);
+  OCTAVO_TRY(Distribution p, distribution(logits, request));
+  const auto number = [&](RandomUse use, size_t index) {
+    return uniform(request.seed, request.choice, request.history.position(), use,
+                   static_cast<uint32_t>(index));
+  };
+  std::vector<double> numbers;
+  for (size_t i = 0; i < guesses.tokens.size(); ++i) numbers.push_back(number(RandomUse::keep, i));
+  numbers.push_back(number(RandomUse::otherwise, 0));
+  const Chosen chosen = choose_among(std::move(p), guesses.tokens, *guesses.q, numbers);
+  return with_logprobs(chosen.token, logits.first(static_cast<size_t>(num_tokens_)), request);
 }
 
 Result<void> Sampler::check_ids(const SampleRequest& request) const {

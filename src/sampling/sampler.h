@@ -43,6 +43,13 @@ struct SampleRequest {
   std::span<const std::vector<TokenId>> bad_words = {};
 };
 
+// What may come next, drawn from q one after the other and none twice. q nullptr: certain, for
+// whoever made them.
+struct Guesses {
+  std::span<const TokenId> tokens = {};
+  const Distribution* q = nullptr;
+};
+
 struct Sample {
   TokenId token;
   std::optional<TokenLogprobs> logprobs;  // where params.logprobs asks for them
@@ -59,6 +66,12 @@ class Sampler {
   // invalid_argument if the row is too short or an id of the history, the bias or the barred ids is
   // no token.
   Result<Sample> sample(std::span<const float> logits, const SampleRequest& request);
+
+  // A token with the same probabilities as those of sample(), preferably one of the guesses. Where
+  // they are certain or the request is greedy it is sample()'s own: that is one of them as often as
+  // can be. Errors as above.
+  Result<Sample> sample_among(const Guesses& guesses, std::span<const float> logits,
+                              const SampleRequest& request);
 
   // What sample() draws its token from: over many seeds its tokens come with these probabilities.
   // Errors as above.
@@ -82,6 +95,8 @@ class Sampler {
   void bar_end_of_answer(const SampleRequest& request);
   Result<TokenId> find_best() const;
   Result<TokenId> choose(const SampleRequest& request);
+  Result<Sample> with_logprobs(TokenId token, std::span<const float> row,
+                               const SampleRequest& request) const;
   void keep_candidates(double largest, const SamplingParams& params);
   void keep_top_k(size_t k);
   TokenId draw(double largest, const SamplingParams& params, double u);

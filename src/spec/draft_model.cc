@@ -3,10 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
+
+#include "spec/extend_guess.h"
 
 namespace octavo {
 
-Result<std::unique_ptr<ModelDrafter>> ModelDrafter::create(Model& model, int num_tokens) {
+Result<std::unique_ptr<ModelDrafter>> ModelDrafter::create(Model& model, int num_tokens,
+                                                           RejectionSampleMethod method) {
   const ModelLimits& limits = model.limits();
   if (limits.vocab_size < num_tokens)
     return fail(ErrorCode::invalid_argument,
@@ -19,13 +23,14 @@ Result<std::unique_ptr<ModelDrafter>> ModelDrafter::create(Model& model, int num
                                          static_cast<size_t>(limits.logits_stride) * sizeof(float),
                                      AlignedBuffer::Use::sparse));
   return std::unique_ptr<ModelDrafter>(
-      new ModelDrafter(model, num_tokens, std::move(pool), std::move(logits)));
+      new ModelDrafter(model, num_tokens, method, std::move(pool), std::move(logits)));
 }
 
-ModelDrafter::ModelDrafter(Model& model, int num_tokens, std::unique_ptr<BlockPool> pool,
-                           AlignedBuffer logits)
+ModelDrafter::ModelDrafter(Model& model, int num_tokens, RejectionSampleMethod method,
+                           std::unique_ptr<BlockPool> pool, AlignedBuffer logits)
     : model_(model),
       num_tokens_(num_tokens),
+      method_(method),
       pool_(std::move(pool)),
       logits_(std::move(logits)),
       sampler_(num_tokens) {}
@@ -106,31 +111,16 @@ bool ModelDrafter::compute() {
   return true;
 }
 
-// As the model itself will draw: with the same settings and the same random number, so that the two
-// agree as often as their distributions let them.
 void ModelDrafter::draw(std::span<Work* const> rows) {
   const auto stride = static_cast<size_t>(model_.limits().logits_stride);
   for (size_t i = 0; i < rows.size(); ++i) {
     Work& work = *rows[i];
     DraftTask& task = *work.task;
-    const std::span<const TokenId> all = work.tokens;
-    const auto prompt = static_cast<size_t>(task.prompt_tokens);
-    SamplingParams params = *task.params;
-    params.logprobs.reset();
-    const auto sample =
-        sampler_.sample(std::span(reinterpret_cast<const float*>(logits_.data()) + i * stride,
-                                  static_cast<size_t>(num_tokens_)),
-                        {.params = params,
-                         .seed = task.seed,
-                         .choice = task.choice,
-                         .history = {all.first(prompt), all.subspan(prompt)},
-                         .eog = {}});
-    if (!sample) {  // no guess is better than a guess from a bad row
-      work.open = false;
-      continue;
-    }
-    work.tokens.push_back(sample->token);
-    task.draft.push_back(sample->token);
+    const std::span row(reinterpret_cast<const float*>(logits_.data()) + i * stride,
+                        static_cast<size_t>(num_tokens_));
+    work.open = extend_guess(task, work.tokens, row, method_, sampler_);
+    if (!work.open) continue;
+    work.tokens.push_back(task.draft.back());
     work.open = std::cmp_less(task.draft.size(), task.max_tokens);
   }
 }

@@ -17,7 +17,8 @@ namespace octavo {
 class ModelDrafter final : public Drafter {
  public:
   // num_tokens: the tokenizer's, of which the model must have as many.
-  static Result<std::unique_ptr<ModelDrafter>> create(Model& model, int num_tokens);
+  static Result<std::unique_ptr<ModelDrafter>> create(
+      Model& model, int num_tokens, RejectionSampleMethod method = RejectionSampleMethod::strict);
 
   std::string_view name() const override { return "draft_model"; }
   void propose(std::span<DraftTask* const> tasks) override;
@@ -39,7 +40,8 @@ class ModelDrafter final : public Drafter {
     bool open = true;             // gets another token
   };
 
-  ModelDrafter(Model& model, int num_tokens, std::unique_ptr<BlockPool> pool, AlignedBuffer logits);
+  ModelDrafter(Model& model, int num_tokens, RejectionSampleMethod method,
+               std::unique_ptr<BlockPool> pool, AlignedBuffer logits);
 
   State& state_of(const DraftTask& task);
   bool reserve(Work& work, int num_tokens);
@@ -48,6 +50,7 @@ class ModelDrafter final : public Drafter {
 
   Model& model_;
   int num_tokens_;
+  RejectionSampleMethod method_;
   std::unique_ptr<BlockPool> pool_;
   AlignedBuffer logits_;
   Sampler sampler_;

@@ -11,8 +11,15 @@
 #include "core/draft_tree.h"
 #include "core/ids.h"
 #include "core/sampling_params.h"
+#include "sampling/distribution.h"
 
 namespace octavo {
+
+// How guesses become tokens of a sampled answer.
+enum class RejectionSampleMethod : uint8_t {
+  strict,         // the token is drawn as if there were no guess, which came true if it is the same
+  probabilistic,  // a guess that was drawn is kept with min(1, p / q)
+};
 
 // One sequence that waits for its next token.
 struct DraftTask {
@@ -26,8 +33,14 @@ struct DraftTask {
   const SamplingParams* params = nullptr;
   uint64_t seed = 0;
   uint32_t choice = 0;
+  std::span<const TokenId> eog = {};  // as in SampleRequest, and so are these
+  std::span<const std::vector<TokenId>> bad_words = {};
   std::vector<TokenId> draft = {};  // the guess; empty: none
   std::vector<int> parents = {};    // of its tokens: see DraftTree; empty: a chain
+  // What each of its tokens was drawn from; of those for one place, which are drawn in their order
+  // and not put back, the first one's counts. Whether there is a token must not depend on which one
+  // was drawn. Empty: they were not drawn, or with the numbers of the answer's own draws.
+  std::vector<Distribution> q = {};
 };
 
 struct FinishedSequence {

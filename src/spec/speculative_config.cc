@@ -43,6 +43,12 @@ Result<std::vector<DraftMethod>> read_methods(const json& value) {
   return methods;
 }
 
+Result<RejectionSampleMethod> read_rejection_sample_method(const json& value) {
+  if (value == "strict") return RejectionSampleMethod::strict;
+  if (value == "probabilistic") return RejectionSampleMethod::probabilistic;
+  return refuse("rejection_sample_method", "must be strict or probabilistic");
+}
+
 // One field of the object, checked.
 struct Reader {
   const std::string& field;
@@ -77,6 +83,10 @@ Result<void> read_field(const std::string& field, const json& value, Speculative
   const Reader read{field, value};
   if (field == "method") {
     OCTAVO_TRY(config.methods, read_methods(value));
+    return {};
+  }
+  if (field == "rejection_sample_method") {
+    OCTAVO_TRY(config.rejection_sample_method, read_rejection_sample_method(value));
     return {};
   }
   if (field == "model") return read.text(config.model);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "spec/drafter.h"
 #include "spec/suffix.h"
 
 namespace octavo {
@@ -21,6 +22,7 @@ struct SpeculativeConfig {
   int branching_factor = 1;  // guesses for one place, of methods that have several
   int prompt_lookup_min = 2, prompt_lookup_max = 5;
   SuffixOptions suffix = {};
+  RejectionSampleMethod rejection_sample_method = RejectionSampleMethod::strict;
 
   bool uses(DraftMethod method) const;
 };

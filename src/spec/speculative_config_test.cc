@@ -72,5 +72,18 @@ TEST(SpeculativeConfig, WhatIsWrongIsNamed) {
   }
 }
 
+TEST(SpeculativeConfig, RejectionSampleMethod) {
+  EXPECT_EQ(parse_speculative_config(R"({"method": "ngram"})")->rejection_sample_method,
+            RejectionSampleMethod::strict);
+  EXPECT_EQ(
+      parse_speculative_config(R"({"method": "ngram", "rejection_sample_method": "probabilistic"})")
+          ->rejection_sample_method,
+      RejectionSampleMethod::probabilistic);
+  for (const char* value : {R"("synthetic")", "1", "null", R"(["strict"])"})
+    EXPECT_EQ(
+        refused(std::string(R"({"method": "ngram", "rejection_sample_method": )") + value + "}"),
+        "--speculative-config: 'rejection_sample_method' must be strict or probabilistic");
+}
+
 }  // namespace
 }  // namespace octavo

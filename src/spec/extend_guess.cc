@@ -1,0 +1,40 @@
+#include "spec/extend_guess.h"
+
+#include <utility>
+
+#include "base/rng.h"
+
+namespace octavo {
+namespace {
+
+Result<TokenId> draw_guess(DraftTask& task, std::span<const float> row,
+                           const SampleRequest& request, Sampler& sampler) {
+  OCTAVO_TRY(Distribution q, sampler.distribution(row, request));
+  const TokenId token =
+      q.draw(uniform(request.seed, request.choice, request.history.position(), RandomUse::guess));
+  task.q.push_back(std::move(q));
+  return token;
+}
+
+}  // namespace
+
+bool extend_guess(DraftTask& task, std::span<const TokenId> tokens, std::span<const float> row,
+                  RejectionSampleMethod method, Sampler& sampler) {
+  const auto prompt = static_cast<size_t>(task.prompt_tokens);
+  SamplingParams params = *task.params;
+  params.logprobs.reset();
+  const SampleRequest request{.params = params,
+                              .seed = task.seed,
+                              .choice = task.choice,
+                              .history = {tokens.first(prompt), tokens.subspan(prompt)},
+                              .eog = task.eog,
+                              .bad_words = task.bad_words};
+  const bool drawn = method == RejectionSampleMethod::probabilistic && !is_greedy(params);
+  const Result<TokenId> token =
+      drawn ? draw_guess(task, row, request, sampler)
+            : sampler.sample(row, request).map([](const Sample& sample) { return sample.token; });
+  if (token) task.draft.push_back(*token);
+  return token.has_value();
+}
+
+}  // namespace octavo
