@@ -115,7 +115,8 @@ EngineOptions read_engine_options(const OptionValues& options) {
   EngineOptions engine;
   engine.dtype = options.text("dtype");
   engine.quantization = options.text("quantization");
-  engine.speculative_config = options.text("speculative_config");
+  if (options.has("speculative_config"))
+    engine.speculative_config = options.text("speculative_config");
   engine.kv_cache_dtype = options.text("kv_cache_dtype");
   if (options.has("pooling_type")) {
     engine.pooling_type = options.text("pooling_type");

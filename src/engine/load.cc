@@ -143,12 +143,8 @@ std::shared_ptr<const PackCache> open_pack(LoadedEngine& engine, const std::stri
   return std::make_shared<const PackCache>(std::move(*cache));
 }
 
-Result<EngineCoreOptions> core_options(const EngineOptions& options, const LoadedEngine& engine) {
+EngineCoreOptions core_options(const EngineOptions& options, const LoadedEngine& engine) {
   EngineCoreOptions out;
-  OCTAVO_TRY(const SpeculativeConfig config, parse_speculative_config(options.speculative_config));
-  OCTAVO_TRY(out.speculator, make_speculator(config, engine.draft_model.get(),
-                                             static_cast<int>(engine.tokenizer->vocab_size()),
-                                             engine.model->limits()));
   out.scheduler = scheduler_options(options);
   out.scheduler.max_model_len = engine.max_model_len;
   out.pool = engine.pool.get();
@@ -233,7 +229,18 @@ Result<std::shared_ptr<const LoraAdapter>> load_adapter(const std::string& path,
 
 Result<std::unique_ptr<Engine>> make_engine(const LoadedEngine& loaded,
                                             const EngineOptions& options) {
-  OCTAVO_TRY(EngineCoreOptions core, core_options(options, loaded));
+  OCTAVO_TRY(const SpeculativeConfig config, parse_speculative_config(options.speculative_config));
+  OCTAVO_TRY(auto speculator, make_speculator(config, loaded.draft_model.get(),
+                                              static_cast<int>(loaded.tokenizer->vocab_size()),
+                                              loaded.model->limits()));
+  return make_engine(loaded, options, std::move(speculator));
+}
+
+Result<std::unique_ptr<Engine>> make_engine(const LoadedEngine& loaded,
+                                            const EngineOptions& options,
+                                            std::unique_ptr<Speculator> speculator) {
+  EngineCoreOptions core = core_options(options, loaded);
+  core.speculator = std::move(speculator);
   return Engine::create(*loaded.model, *loaded.tokenizer, std::move(core), options.max_queue_len);
 }
 

@@ -57,5 +57,9 @@ Result<std::shared_ptr<const LoraAdapter>> load_adapter(const std::string& path,
 // REQUIRES: options that differ from those of `loaded` in scheduling alone.
 Result<std::unique_ptr<Engine>> make_engine(const LoadedEngine& loaded,
                                             const EngineOptions& options);
+// The same with a given speculator, or none, in place of the options'.
+Result<std::unique_ptr<Engine>> make_engine(const LoadedEngine& loaded,
+                                            const EngineOptions& options,
+                                            std::unique_ptr<Speculator> speculator);
 
 }  // namespace octavo
