@@ -160,19 +160,22 @@ Result<ComparisonOptions> read_comparison_options(const Invocation& invocation,
   return compare;
 }
 
-Result<void> show_result(BenchResult result, const Invocation& invocation, Terminal& terminal) {
+Result<void> show_result(BenchResult result, const Invocation& invocation, Terminal& terminal,
+                         const std::string& text) {
   result.machine = machine_text();
   result.command = command_text(invocation);
   result.settings["version"] = fmt::format("{} ({})", version(), commit());
   result.cost_per_hour = invocation.options.find<double>("cost_per_hour");
-  return write_result(result, invocation, terminal);
+  return write_result(result, invocation, terminal, text);
 }
 
 Result<void> write_result(const BenchResult& result, const Invocation& invocation,
-                          Terminal& terminal) {
+                          Terminal& terminal, const std::string& text) {
   const OptionValues& options = invocation.options;
   terminal.clear_progress();
-  terminal.write(options.flag("json") ? dump_line(to_json(result), 1) : to_text(result));
+  terminal.write(options.flag("json") ? dump_line(to_json(result), 1)
+                 : text.empty()       ? to_text(result)
+                                      : text);
   if (options.is_given("output"))
     OCTAVO_CHECK_OK(write_output_file(options.text("output"), dump_line(to_json(result), 1)));
   const std::string html =

@@ -123,6 +123,21 @@ constexpr std::array kCommands = {
         "measured in the same run, on the same threads: reading memory, multiplying 8-bit numbers "
         "and floats. Combinations that do not fit the model's context or the memory are left out, "
         "and named."},
+    CommandSpec{
+        Command::bench_speculative, "bench speculative", kModelOnly,
+        "Measures what guessing tokens ahead gains, by task and batch size.",
+        "The same prompts are answered without guesses and with each way of guessing, in turns; "
+        "the table has medians over the rounds. speed-up: tokens per second of the steps that read "
+        "no prompt, over those without guesses in the same round. true: guesses that came true, of "
+        "those that were verified. tok/guess: tokens that a step gave where a guess was verified, "
+        "the sure one included. tok/step: tokens of a sequence in a step. drafting: share of the "
+        "time in which guesses were made. same answers: token for token as without guesses; if "
+        "they are not, the command fails.\n\n"
+        "copy: answers repeat what is in the prompt. code: source files are gone on with. chat: "
+        "questions are answered, by way of the model's chat template. These are greedy. random: "
+        "random tokens, gone on with by tokens drawn at temperature 1, among which hardly anything "
+        "comes true. Whether prompts have the effect they are meant for depends on the model: a "
+        "weak one repeats itself in chats, too."},
     CommandSpec{Command::serve, "serve", kModelOnly, "Serves a model to clients of OpenAI's API.",
                 "Listens at once and answers 503 until the model is loaded. GET / says how to call "
                 "it, /openapi.json describes it, /metrics is for Prometheus. Ctrl-C or SIGTERM "

@@ -19,6 +19,7 @@ Result<void> run_serve(const Invocation& invocation, Terminal& terminal);
 Result<void> run_bench_compare(const Invocation& invocation, Terminal& terminal);
 Result<void> run_bench_throughput(const Invocation& invocation, Terminal& terminal);
 Result<void> run_bench_latency(const Invocation& invocation, Terminal& terminal);
+Result<void> run_bench_speculative(const Invocation& invocation, Terminal& terminal);
 Result<void> run_bench_serve(const Invocation& invocation, Terminal& terminal);
 Result<void> run_bench_diff(const Invocation& invocation, Terminal& terminal);
 Result<void> run_simulate(const Invocation& invocation, Terminal& terminal);

@@ -23,6 +23,7 @@ enum class Command : uint8_t {
   bench_serve,
   bench_diff,
   bench_throughput,
+  bench_speculative,
   simulate,
   pull,
   quantize,

@@ -33,6 +33,8 @@ Result<void> dispatch(const Invocation& invocation, Terminal& terminal) {
       return run_bench_throughput(invocation, terminal);
     case Command::bench_latency:
       return run_bench_latency(invocation, terminal);
+    case Command::bench_speculative:
+      return run_bench_speculative(invocation, terminal);
     case Command::simulate:
       return run_simulate(invocation, terminal);
     case Command::pull:
