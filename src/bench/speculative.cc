@@ -90,9 +90,10 @@ class Cell {
  private:
   SpeculativeRow row(size_t lane) const {
     const std::vector<SpeculativeRun>&runs = runs_[lane], &off = runs_[0];
-    SpeculativeRow row{
-        .task = task_.name, .method = lanes_[lane].method.name, .batch_size = batch_size_,
-        .record = {}};
+    SpeculativeRow row{.task = task_.name,
+                       .method = lanes_[lane].method.name,
+                       .batch_size = batch_size_,
+                       .record = {}};
     std::vector<double> speeds, off_speeds, ratios;
     for (size_t i = 0; i < runs.size(); ++i) {
       speeds.push_back(runs[i].tok_s());
@@ -121,8 +122,8 @@ class Cell {
     row.tokens_per_step = ratio(run.tokens, run.slots);
     row.draft_share = share(run.draft_s, run.seconds);
     const double guess_s = share(run.draft_s, static_cast<double>(guesses.num_draft_tokens));
-    row.draft_cost = share(guess_s * batch_size_,
-                           lanes_[0].engine->step_model().predict(work_of(run, 0)));
+    row.draft_cost =
+        share(guess_s * batch_size_, lanes_[0].engine->step_model().predict(work_of(run, 0)));
   }
 
   // A step of the run as it is on average, with `num_drafts` guesses for each sequence.
@@ -185,8 +186,7 @@ class Measurement {
 
   Result<std::vector<SpeculativeRow>> measure() {
     for (const std::string& name : options_.tasks) {
-      OCTAVO_TRY(tasks_.emplace_back(),
-                 make_speculative_task(loaded_, name, options_.num_prompts));
+      OCTAVO_TRY(tasks_.emplace_back(), make_speculative_task(loaded_, name, options_.num_prompts));
       tasks_.back().params.ignore_eos |= options_.ignore_eos;
     }
     OCTAVO_CHECK_OK(make_lanes());

@@ -26,9 +26,9 @@ struct SpeculativeOptions {
   std::vector<SpeculativeMethod> methods;
   std::vector<std::string> tasks = {"copy", "code", "chat", "random"};
   std::vector<int> batch_sizes = {1, 4, 16};
-  int output_len = 96;   // tokens of an answer at most
-  int num_prompts = 8;   // of a task at most
-  int repeat = 3;        // rounds, of which medians are taken; one more is not counted
+  int output_len = 96;  // tokens of an answer at most
+  int num_prompts = 8;  // of a task at most
+  int repeat = 3;       // rounds, of which medians are taken; one more is not counted
   bool ignore_eos = false;
   std::function<void(int done, int total)> on_progress = {};  // may be empty
 };
@@ -43,14 +43,14 @@ struct SpeculativeRow {
   std::string task, method;
   int batch_size = 0;
   double tok_s = 0, off_tok_s = 0;  // of steps that read no prompt; medians
-  double speedup = 0;               // median over the rounds; within one, by the run without beside it
-  double lowest = 0, highest = 0;   // of the rounds
-  double acceptance = 0;            // share of the verified guesses that came true
-  double accepted_length = 0;       // tokens gained where guesses were verified, the sure one included
-  double tokens_per_step = 0;       // of one sequence
-  double draft_share = 0;           // of the time
-  double draft_cost = 0;            // of one guess of one sequence, in steps without guesses
-  bool same_answers = true;         // as without guessing
+  double speedup = 0;  // median over the rounds; within one, by the run without beside it
+  double lowest = 0, highest = 0;  // of the rounds
+  double acceptance = 0;           // share of the verified guesses that came true
+  double accepted_length = 0;  // tokens gained where guesses were verified, the sure one included
+  double tokens_per_step = 0;  // of one sequence
+  double draft_share = 0;      // of the time
+  double draft_cost = 0;       // of one guess of one sequence, in steps without guesses
+  bool same_answers = true;    // as without guessing
   std::optional<SpeculativePrediction> predicted = {};  // of synthetic guesses
   RunResult record;                                     // of the median round
 };

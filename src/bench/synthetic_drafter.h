@@ -12,9 +12,9 @@ namespace octavo {
 
 class SyntheticDrafter final : public Drafter {
  public:
-  // answers: the greedy ones, by prompt; beyond their ends there are no guesses. Each guess is right
-  // with the given probability, by its place in the answer alone. model: asked for every guess,
-  // which is then replaced by one of ours; nullptr: guesses cost nothing.
+  // answers: the greedy ones, by prompt; beyond their ends there are no guesses. Each guess is
+  // right with the given probability, by its place in the answer alone. model: asked for every
+  // guess, which is then replaced by one of ours; nullptr: guesses cost nothing.
   SyntheticDrafter(std::map<std::vector<TokenId>, std::vector<TokenId>> answers, double acceptance,
                    std::unique_ptr<Drafter> model)
       : answers_(std::move(answers)), acceptance_(acceptance), model_(std::move(model)) {}

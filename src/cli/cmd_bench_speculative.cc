@@ -12,6 +12,7 @@
 #include "cli/sampling_options.h"
 #include "cli/table.h"
 #include "formats/quote.h"
+#include "spec/speculative_config.h"
 
 namespace octavo::cli {
 namespace {

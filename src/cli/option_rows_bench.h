@@ -40,12 +40,11 @@ inline constexpr std::array kBenchRows = {
                      "copy,code,chat,random")),
     no_variable(list(OptionKind::integer_list, "batch_size", "LIST", 1, "1,4,16",
                      "prompts that are answered together", Y, kMeasure)),
-    no_variable(integer("output_len", 2, kMaxInt, "96", "tokens of an answer at most", Y,
-                        kMeasure)),
     no_variable(
-        integer("num_prompts", 1, 1000, "8", "prompts of a task at most", Y, kMeasure)),
-    no_variable(integer("repeat", 1, 100, "3", "rounds of which the median is reported", Y,
-                        kMeasure)),
+        integer("output_len", 2, kMaxInt, "96", "tokens of an answer at most", Y, kMeasure)),
+    no_variable(integer("num_prompts", 1, 1000, "8", "prompts of a task at most", Y, kMeasure)),
+    no_variable(
+        integer("repeat", 1, 100, "3", "rounds of which the median is reported", Y, kMeasure)),
     no_variable(flag("ignore_eos", "go on after the model's end-of-answer tokens", Y, kMeasure)),
     no_variable(text("synthetic_acceptance", "LIST",
                      "measure guesses too that come true so often, as in 0.6,0.8: known ones, made "

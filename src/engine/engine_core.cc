@@ -349,8 +349,8 @@ void EngineCore::lay_out(const StepChunk& chunk) {
                           .num_tokens = branch.num_drafts,
                           .first_position = branch.first_position,
                           .block_table = branch.block_table,
-                          .ancestors = std::span(ancestors_).subspan(first),
-                          .adapter = adapter});
+                          .adapter = adapter,
+                          .ancestors = std::span(ancestors_).subspan(first)});
   }
   if (chunk.padding)
     want_logits(first_row);  // as if it still were somebody's

@@ -19,12 +19,12 @@ struct BatchSequence {
   int num_tokens = 0;
   int first_position = 0;                // in the sequence
   std::span<const BlockId> block_table;  // covers positions [0, first_position + num_tokens)
-  // Rows of sequences before it in the batch. Their K and V go to its blocks too, the last ones to
-  // the position before its first: it goes on where another one left a common way.
-  std::span<const int> ancestors = {};
   // Its tokens' own weights, beside those of all; nullptr: none. Sequences of one adapter that lie
   // side by side are computed together.
   const LoraAdapter* adapter = nullptr;
+  // Rows of sequences before it in the batch. Their K and V go to its blocks too, the last ones to
+  // the position before its first: it goes on where another one left a common way.
+  std::span<const int> ancestors = {};
 };
 
 struct ForwardBatch {

@@ -127,7 +127,7 @@ struct Rig {
 
 // The first token comes with the prompt; then zz of zzy comes true, with a z of the model's own.
 TEST(Metrics, Guesses) {
-  Rig rig({.num_speculative_tokens = 3, .adaptive = false});
+  Rig rig(SpeculatorOptions{.num_speculative_tokens = 3, .adaptive = false});
   EXPECT_EQ(rig.read().at("vllm:spec_decode_num_drafts_total"), 0);
   rig.add(1, 5, 10);
   while (rig.engine->step()) rig.now_s += 0.01;
