@@ -274,7 +274,7 @@ void EngineCore::guess() {
   if (guesses_.empty()) return;
   options_.speculator->propose(guesses_, work, scheduler_->step_model());
   for (const DraftTask& guess : guesses_) {
-    if (guess.draft.empty()) continue;
+    // An empty one takes the place of one that found no room in the last step.
     scheduler_->set_drafts(guess.id, {guess.draft, guess.parents});
     drafted_.emplace(guess.id, &guess);
   }
@@ -294,7 +294,8 @@ DraftTask EngineCore::guess_of(SeqId id, int max_tokens) const {
           .seed = request.output.seed,
           .choice = static_cast<uint32_t>(place.choice),
           .eog = tokenizer_.eog(),
-          .bad_words = request.bad_words};
+          .bad_words = request.bad_words,
+          .allowed_tokens = &request.request.allowed_tokens};
 }
 
 void EngineCore::note_plan(const Step& step, double now_s) {

@@ -170,6 +170,8 @@ class EngineCore {
   void take_all(std::span<Job> jobs, int first_row);
   void take(Job& job, int first_row, Sampler& sampler);
   Result<Sample> take_prompt_token(const Job& job, std::span<const float> row) const;
+  Result<Sample> take_answer_token(const Job& job, std::span<const float> row,
+                                   Sampler& sampler) const;
   DraftTree drafts_of(const Job& job) const;
   Guesses guesses_after(const Job& job, int draft, std::vector<TokenId>& buffer) const;
   TokenHistory history(const Job& job, int draft, std::vector<TokenId>& buffer) const;
@@ -202,7 +204,7 @@ class EngineCore {
   std::vector<BatchSequence> sequences_;
   std::vector<int> ancestors_;  // of all sequences, end to end
   std::vector<DraftTask> guesses_;
-  std::unordered_map<SeqId, const DraftTask*> drafted_;  // of guesses_, those with a draft
+  std::unordered_map<SeqId, const DraftTask*> drafted_;  // into guesses_
   std::vector<int> rows_;                                // whose logits or hidden states are wanted
   std::vector<int> logit_rows_;                          // of these
   std::vector<int> hidden_rows_;                         // of these, one per job of pool_jobs_

@@ -80,8 +80,6 @@ void EngineCore::take_all(std::span<Job> jobs, int first_row) {
 // changes no distribution. One that comes true saves the step that would have computed it.
 void EngineCore::take(Job& job, int first_row, Sampler& sampler) {
   const auto stride = static_cast<size_t>(model_.limits().logits_stride);
-  const Active& request = *job.request;
-  std::vector<TokenId> guesses, buffer;
   for (;;) {
     const std::span<const float> row(
         reinterpret_cast<const float*>(logits_.data()) +
@@ -92,13 +90,7 @@ void EngineCore::take(Job& job, int first_row, Sampler& sampler) {
       taken = take_prompt_token(job, row);
       return;
     }
-    taken = sampler.sample_among(guesses_after(job, job.last_draft, guesses), row,
-                                 {.params = request.request.params,
-                                  .seed = request.output.seed,
-                                  .choice = static_cast<uint32_t>(job.choice),
-                                  .history = history(job, job.last_draft, buffer),
-                                  .eog = tokenizer_.eog(),
-                                  .bad_words = request.bad_words});
+    taken = take_answer_token(job, row, sampler);
     if (!taken || job.num_drafts == 0) return;
     const int next = drafts_of(job).child(job.last_draft, taken->token);
     if (next == kRoot) return;
@@ -111,6 +103,23 @@ Result<Sample> EngineCore::take_prompt_token(const Job& job, std::span<const flo
   const TokenId token = request.prompt()[static_cast<size_t>(job.index)];
   OCTAVO_TRY(TokenLogprobs entry, logprobs_of(row, token, *request.request.params.prompt_logprobs));
   return Sample{token, std::move(entry)};
+}
+
+Result<Sample> EngineCore::take_answer_token(const Job& job, std::span<const float> row,
+                                             Sampler& sampler) const {
+  const Active& request = *job.request;
+  std::vector<TokenId> guesses, buffer;
+  const TokenHistory known = history(job, job.last_draft, buffer);
+  const std::vector<uint64_t> allowed =
+      allowed_after(&request.request.allowed_tokens, known.generated, num_tokens_);
+  return sampler.sample_among(guesses_after(job, job.last_draft, guesses), row,
+                              {.params = request.request.params,
+                               .seed = request.output.seed,
+                               .choice = static_cast<uint32_t>(job.choice),
+                               .history = known,
+                               .eog = tokenizer_.eog(),
+                               .bad_words = request.bad_words,
+                               .allowed = allowed});
 }
 
 DraftTree EngineCore::drafts_of(const Job& job) const {

@@ -12,6 +12,7 @@
 #include "core/ids.h"
 #include "core/pooling.h"
 #include "core/sampling_params.h"
+#include "core/token_mask.h"
 #include "engine/outputs.h"
 
 namespace octavo {
@@ -31,6 +32,7 @@ struct Request {
   std::optional<PoolingParams> pooling = {};
   // Control tokens that the text shows although skip_special_tokens leaves the others out.
   std::vector<TokenId> shown_control_tokens = {};
+  TokenMask allowed_tokens = {};  // narrows what is drawn; empty: params alone say
   // Tokens that may be guessed at a time, at most; 0: none; unset: as many as the engine does. No
   // answer depends on it.
   std::optional<int> num_speculative_tokens = {};

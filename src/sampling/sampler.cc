@@ -106,6 +106,7 @@ Result<std::span<const float>> Sampler::adjust(std::span<const float> logits,
   apply_bias(request.params);
   apply_penalties(request.params, request.history);
   if (!request.params.allowed_token_ids.empty()) bar_all_but(request.params.allowed_token_ids);
+  bar_unmasked(request.allowed);
   bar_bad_words(request);
   bar_end_of_answer(request);
   return row;
@@ -160,6 +161,10 @@ Result<void> Sampler::check_ids(const SampleRequest& request) const {
     OCTAVO_CHECK_OK(check(word, "bad_words"));
   for (const LogitBias& b : request.params.logit_bias)
     OCTAVO_CHECK_OK(check(std::span(&b.id, 1), "logit_bias"));
+  if (!request.allowed.empty() && std::cmp_less(request.allowed.size() * 64, num_tokens_))
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("a mask of {} bits is too short for a tokenizer of {} tokens",
+                            request.allowed.size() * 64, num_tokens_));
   return {};
 }
 
@@ -201,6 +206,12 @@ void Sampler::bar_all_but(std::span<const TokenId> allowed) {
   for (const Candidate& c : scratch_) logits_[c.id] = c.logit;
 }
 
+void Sampler::bar_unmasked(std::span<const uint64_t> allowed) {
+  if (allowed.empty()) return;
+  for (size_t id = 0; id < logits_.size(); ++id)
+    if (!(allowed[id / 64] >> id % 64 & 1)) logits_[id] = kRuledOut;
+}
+
 void Sampler::bar_bad_words(const SampleRequest& request) {
   const auto answer = request.history.generated;
   for (const std::vector<TokenId>& word : request.bad_words) {
@@ -220,8 +231,8 @@ Result<TokenId> Sampler::find_best() const {
   const TokenId best = argmax(logits_);
   if (logits_[raw(best)] == kRuledOut)
     return fail(ErrorCode::numeric_error,
-                "every token that the model allows is barred by allowed_token_ids, bad_words or "
-                "min_tokens; bar fewer");
+                "every token that the model allows is barred by allowed_token_ids, bad_words, "
+                "min_tokens or what the answer has to look like; bar fewer");
   return best;
 }
 

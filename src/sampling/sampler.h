@@ -1,7 +1,8 @@
 // One row of logits in, one token out. The order of operations is fixed:
 //   check for NaN and infinity; logprobs from the untouched row; logit_bias; repetition, frequency
-//   and presence penalty; allowed_token_ids, bad words, min_tokens; then either the largest logit
-//   (temperature 0, ties to the lower id), or temperature, min_p, top_k, top_p and a draw.
+//   and presence penalty; allowed_token_ids, the mask, bad words, min_tokens; then either the
+//   largest logit (temperature 0, ties to the lower id), or temperature, min_p, top_k, top_p and a
+//   draw.
 // The draw inverts the cumulative distribution over the kept tokens, most probable first (ties:
 // lower id first), at uniform(seed, choice, position). Equal inputs give the equal token, whatever
 // else is in the batch.
@@ -41,6 +42,8 @@ struct SampleRequest {
   // params.bad_words as tokens, none empty: the last one of each is barred where the answer ends in
   // those before it.
   std::span<const std::vector<TokenId>> bad_words = {};
+  // No other tokens are drawn: a bit for each, as TokenMask sets them. Empty: any may be.
+  std::span<const uint64_t> allowed = {};
 };
 
 // What may come next, drawn from q one after the other and none twice. q nullptr: certain, for
@@ -62,9 +65,11 @@ class Sampler {
   // (padding).
   explicit Sampler(int num_tokens);
 
+  int num_tokens() const { return num_tokens_; }
+
   // Errors: numeric_error for a bad row, or if every token that has a finite logit is barred;
-  // invalid_argument if the row is too short or an id of the history, the bias or the barred ids is
-  // no token.
+  // invalid_argument if the row or the mask is too short or an id of the history, the bias or the
+  // barred ids is no token.
   Result<Sample> sample(std::span<const float> logits, const SampleRequest& request);
 
   // A token with the same probabilities as those of sample(), preferably one of the guesses. Where
@@ -91,6 +96,7 @@ class Sampler {
   void apply_penalties(const SamplingParams& params, const TokenHistory& history);
   void count_tokens(const TokenHistory& history);
   void bar_all_but(std::span<const TokenId> allowed);
+  void bar_unmasked(std::span<const uint64_t> allowed);
   void bar_bad_words(const SampleRequest& request);
   void bar_end_of_answer(const SampleRequest& request);
   Result<TokenId> find_best() const;

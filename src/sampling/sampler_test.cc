@@ -46,12 +46,13 @@ SamplingParams greedy_with(const std::function<void(SamplingParams&)>& change) {
 
 struct Sequence {
   Tokens prompt, generated, eog;
+  std::vector<uint64_t> allowed = {};
 };
 
 Result<Sample> sample(const std::vector<float>& logits, const SamplingParams& params,
                       const Sequence& s = {}, uint64_t seed = 1) {
   Sampler sampler(static_cast<int>(logits.size()));
-  return sampler.sample(logits, {params, seed, 0, {s.prompt, s.generated}, s.eog});
+  return sampler.sample(logits, {params, seed, 0, {s.prompt, s.generated}, s.eog, {}, s.allowed});
 }
 
 int pick(const std::vector<float>& logits, const SamplingParams& params, const Sequence& s = {}) {
@@ -212,6 +213,23 @@ TEST(AllowedTokens, NoOtherIsDrawn) {
   ASSERT_FALSE(none);
   EXPECT_NE(none.error().message.find("allowed_token_ids"), std::string::npos);
   EXPECT_FALSE(sample(row, with([](auto& p) { p.allowed_token_ids = tokens({4}); })));
+}
+
+TEST(Sampler, Mask) {
+  std::vector<float> row(70, 0.0f);
+  row[3] = 9, row[66] = 8, row[69] = 7;
+  const Sequence s{{}, {}, {}, {0b0111, 0b100100}};
+  EXPECT_EQ(pick(row, greedy_with([](auto&) {}), s), 66);
+  for (uint64_t seed = 0; seed < 300; ++seed) {
+    const int id = raw(sample(row, {.temperature = 5}, s, seed)->token);
+    EXPECT_TRUE(id < 3 || id == 66 || id == 69) << id;
+  }
+  const auto only = greedy_with([](auto& p) { p.allowed_token_ids = tokens({0, 3, 69}); });
+  EXPECT_EQ(pick(row, only, s), 69);
+  EXPECT_FALSE(sample(row, {}, {{}, {}, {}, {0b0111}})) << "too short";
+  const auto none = sample(row, {}, {{}, {}, {}, {0, 0}});
+  ASSERT_FALSE(none);
+  EXPECT_EQ(none.error().code, ErrorCode::numeric_error);
 }
 
 TEST(BadWords, BarTheLastTokenWhereTheAnswerEndsInTheOthers) {

@@ -11,6 +11,7 @@
 #include "core/draft_tree.h"
 #include "core/ids.h"
 #include "core/sampling_params.h"
+#include "core/token_mask.h"
 #include "sampling/distribution.h"
 
 namespace octavo {
@@ -35,8 +36,9 @@ struct DraftTask {
   uint32_t choice = 0;
   std::span<const TokenId> eog = {};  // as in SampleRequest, and so are these
   std::span<const std::vector<TokenId>> bad_words = {};
-  std::vector<TokenId> draft = {};  // the guess; empty: none
-  std::vector<int> parents = {};    // of its tokens: see DraftTree; empty: a chain
+  const TokenMask* allowed_tokens = nullptr;  // nullptr: any
+  std::vector<TokenId> draft = {};            // the guess; empty: none
+  std::vector<int> parents = {};              // of its tokens: see DraftTree; empty: a chain
   // What each of its tokens was drawn from; of those for one place, which are drawn in their order
   // and not put back, the first one's counts. Whether there is a token must not depend on which one
   // was drawn. Empty: they were not drawn, or with the numbers of the answer's own draws.

@@ -23,12 +23,16 @@ bool extend_guess(DraftTask& task, std::span<const TokenId> tokens, std::span<co
   const auto prompt = static_cast<size_t>(task.prompt_tokens);
   SamplingParams params = *task.params;
   params.logprobs.reset();
+  const TokenHistory history{tokens.first(prompt), tokens.subspan(prompt)};
+  const std::vector<uint64_t> allowed =
+      allowed_after(task.allowed_tokens, history.generated, sampler.num_tokens());
   const SampleRequest request{.params = params,
                               .seed = task.seed,
                               .choice = task.choice,
-                              .history = {tokens.first(prompt), tokens.subspan(prompt)},
+                              .history = history,
                               .eog = task.eog,
-                              .bad_words = task.bad_words};
+                              .bad_words = task.bad_words,
+                              .allowed = allowed};
   const bool drawn = method == RejectionSampleMethod::probabilistic && !is_greedy(params);
   const Result<TokenId> token =
       drawn ? draw_guess(task, row, request, sampler)
