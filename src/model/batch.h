@@ -34,6 +34,9 @@ struct ForwardBatch {
   // all. The end of the last layer is computed for these alone.
   std::optional<std::span<const int>> logits_rows{};
   std::stop_token cancel{};  // looked at between layers
+  // Layers that the tokens pass by, as if those changed nothing; ascending. Their K and V are not
+  // written. A step that computes the same positions with all layers makes good what this one left.
+  std::span<const int> skipped_layers{};
 
   int num_logits_rows() const {
     return static_cast<int>(logits_rows ? logits_rows->size() : tokens.size());

@@ -19,6 +19,7 @@ struct ModelLimits {
   int block_size = 0;              // tokens per KV block
   int max_lora_rank = 0;           // of adapters; 0: the model takes none
   int hidden_size = 0;             // floats of a row of hidden(); 0: there is no hidden()
+  int num_layers = 0;              // that a forward can skip some of; 0: it cannot
   // Every token sees the whole sequence, so that a step has whole ones; there are no logits.
   bool is_encoder = false;
 };
@@ -31,7 +32,7 @@ class Model {
 
   // Runs the batch and writes its K and V into the sequences' blocks.
   // REQUIRES: 1..max_num_batched_tokens tokens, all ids below vocab_size, tables that cover the
-  // positions.
+  // positions, a layer that is not skipped.
   // False: cancelled on the way; the K and V of the batch's positions are then of no use.
   virtual bool forward(const ForwardBatch& batch) = 0;
 

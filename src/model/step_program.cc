@@ -23,9 +23,11 @@ class Recorder {
     rows_ = shape.tokens;
     add(Kind::begin, StepPart::plan);
     barrier();
-    for (layer_ = 0; layer_ < c.num_layers; ++layer_) {
+    const int last_layer = find_last_layer();
+    for (layer_ = 0; layer_ <= last_layer; ++layer_) {
+      if (is_skipped(layer_)) continue;
       const LayerWeights& w = model_.weights.layers[static_cast<size_t>(layer_)];
-      const bool last = layer_ + 1 == c.num_layers;
+      const bool last = layer_ == last_layer;
       if (c.architecture->encoder) {
         encoder_layer(w, last && shape.kept < shape.tokens);
         if (!last) layer_end();
@@ -40,6 +42,15 @@ class Recorder {
 
  private:
   using Kind = StepOp::Kind;
+
+  bool is_skipped(int layer) const {
+    return std::ranges::binary_search(model_.skipped_layers, layer);
+  }
+  int find_last_layer() const {
+    int layer = model_.config.num_layers - 1;
+    while (layer > 0 && is_skipped(layer)) --layer;
+    return layer;
+  }
 
   StepOp& add(Kind kind, StepPart part) {
     StepOp op{.kind = kind, .part = part};

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "model/model_config.h"
@@ -18,6 +19,7 @@ struct StepShape {
   int kept = 0;                // rows that go through the end of the last layer
   bool single_tokens = false;  // of as many sequences
   bool adapted = false;        // some tokens have an adapter
+  int skips = 0;               // which set of layers is skipped, by a number; 0: none
 
   bool operator==(const StepShape&) const = default;
 };
@@ -84,6 +86,7 @@ struct StepModel {
   const ModelWeights& weights;
   const StepBuffers& buffers;
   bool rounds;  // quantised weights are multiplied by rounded activations
+  std::span<const int> skipped_layers{};
 };
 
 // Replaces `program`, keeping its memory.

@@ -94,6 +94,7 @@ Result<void> Transformer::allocate(const TransformerOptions& options) {
              .block_size = options.block_size,
              .max_lora_rank = options.max_lora_rank,
              .hidden_size = c.hidden_size,
+             .num_layers = c.architecture->encoder ? 0 : c.num_layers,
              .is_encoder = c.architecture->encoder};
   const int positions = options.max_model_len > 0 ? options.max_model_len : c.context_length;
   ropes_.emplace_back(c.rope, positions);
@@ -129,8 +130,10 @@ StepCost Transformer::cost_of(const ForwardBatch& batch, const StepProgram& prog
   const KvLayout& kv = kv_.layout();
   const auto kv_bytes =
       static_cast<int64_t>(kv.bytes_per_layer_block()) * kv.num_layers * context / kv.block_size;
-  return {.bytes = layers_cost_.bytes + kv_bytes,
-          .macs = layers_cost_.macs * std::ssize(batch.tokens),
+  const int64_t layers = config_.num_layers;
+  const int64_t computed = layers - std::ssize(batch.skipped_layers);
+  return {.bytes = (layers_cost_.bytes + kv_bytes) * computed / layers,
+          .macs = layers_cost_.macs * computed / layers * std::ssize(batch.tokens),
           .barriers = program.barriers};
 }
 
@@ -138,15 +141,31 @@ bool Transformer::rounds_activations(const kernels::PanelMatrix& w) const {
   return rounds_ && info(w.type).quantized;
 }
 
+// Few sets are used, again and again: a program is found by a number.
+int Transformer::number_of(std::span<const int> skipped_layers) {
+  if (skipped_layers.empty()) return 0;
+  const auto found = std::ranges::find_if(layer_sets_, [&](const std::vector<int>& set) {
+    return std::ranges::equal(set, skipped_layers);
+  });
+  const auto index = static_cast<int>(found - layer_sets_.begin());
+  if (found == layer_sets_.end())
+    layer_sets_.emplace_back(skipped_layers.begin(), skipped_layers.end());
+  return index + 1;
+}
+
 bool Transformer::forward(const ForwardBatch& batch) {
   if (batch.cancel.stop_requested()) return false;
   if (profile_) profile_->start();
-  const StepProgram& program =
-      programs_.of({.config = config_, .weights = weights_, .buffers = buffers_, .rounds = rounds_},
-                   {.tokens = static_cast<int>(batch.tokens.size()),
-                    .kept = batch.num_logits_rows(),
-                    .single_tokens = all_single_tokens(batch),
-                    .adapted = any_adapter(batch)});
+  const StepProgram& program = programs_.of({.config = config_,
+                                             .weights = weights_,
+                                             .buffers = buffers_,
+                                             .rounds = rounds_,
+                                             .skipped_layers = batch.skipped_layers},
+                                            {.tokens = static_cast<int>(batch.tokens.size()),
+                                             .kept = batch.num_logits_rows(),
+                                             .single_tokens = all_single_tokens(batch),
+                                             .adapted = any_adapter(batch),
+                                             .skips = number_of(batch.skipped_layers)});
   const int threads = threads_of(cost_of(batch, program));
   inputs_.set(batch, buffers_, threads);
   StepRun run = prepare_run();

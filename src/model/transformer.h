@@ -85,6 +85,7 @@ class Transformer : public Model {
     return all_threads_ ? pool_.size() : threads_for(cost, pool_.size());
   }
   StepCost cost_of(const ForwardBatch& batch, const StepProgram& program) const;
+  int number_of(std::span<const int> skipped_layers);
 
   ModelConfig config_;
   ModelWeights weights_;
@@ -99,7 +100,8 @@ class Transformer : public Model {
   StepBuffers buffers_;
   StepInputs inputs_;
   StepPrograms programs_;
-  std::vector<int> head_rows_;  // of the residual, for logits() and hidden()
+  std::vector<std::vector<int>> layer_sets_;  // that steps have skipped
+  std::vector<int> head_rows_;                // of the residual, for logits() and hidden()
   StepProfile* profile_ = nullptr;
 };
 
