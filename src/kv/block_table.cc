@@ -54,6 +54,11 @@ Result<std::vector<BlockCopy>> BlockTable::unshare(int num_tokens) {
   return copies;
 }
 
+bool BlockTable::writes_shared_block() const {
+  const int filled = num_tokens_ % pool_->block_size();
+  return filled > 0 && blocks_[static_cast<size_t>(num_tokens_ / pool_->block_size())].is_shared();
+}
+
 void BlockTable::adopt(std::vector<BlockRef> blocks, int num_tokens) {
   for (BlockRef& block : blocks) push_back(std::move(block));
   num_tokens_ = num_tokens;

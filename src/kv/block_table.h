@@ -46,6 +46,9 @@ class BlockTable {
   // 0 for no more tokens than there are.
   int blocks_to_reserve(int num_tokens) const;
 
+  // Whether the next position lies in a block that others have, too: reserve() would copy.
+  bool writes_shared_block() const;
+
   // Begins with positions that somebody has computed already: num_tokens of them, in `blocks`. They
   // may end inside the last block, which is replaced by a copy once it is written, if it is shared.
   // REQUIRES: an empty table; exactly the blocks that hold num_tokens positions.

@@ -145,6 +145,7 @@ void Scheduler::hash_blocks(Sequence& s) {
 // --- planning -------------------------------------------------------------------------------
 
 const Step& Scheduler::begin_step(double now_s) {
+  take_back_blocks();
   step_.chunks.clear();
   step_.copies.clear();
   step_.admitted.clear();

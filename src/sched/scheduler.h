@@ -146,6 +146,12 @@ class Scheduler {
   // may still append; keep_kv.
   void set_drafts(SeqId id, const DraftTree& drafts);
 
+  // Before begin_step(), which takes them back: the blocks of a sequence with room for the K and V
+  // of num_tokens positions from its last token on, to be written at will; what is there then is
+  // computed again before anybody reads it. Empty: the last block is shared, or blocks are missing;
+  // nobody is preempted for them. REQUIRES: one of decoding(), as for set_drafts().
+  std::span<const BlockId> lend_blocks(SeqId id, int num_tokens);
+
   // After the forward of the step and before commit(): a further sequence with the same tokens and
   // the same blocks, which goes on from here. It runs if there is a place for it; else it waits.
   // REQUIRES: the chunk of `parent` completes.
@@ -265,6 +271,7 @@ class Scheduler {
   bool branch_out(Sequence& sequence, const DraftSegment& segment);
   void add_branches(StepChunk& chunk);
   void take_branch(Sequence& sequence, int last_draft);
+  void take_back_blocks();
   void drop_drafts(Sequence& sequence);
   void finish_chunk(Sequence& sequence);
   void remember_blocks(Sequence& sequence, int num_computed);
@@ -289,6 +296,7 @@ class Scheduler {
   Step step_;
   StepPlan plan_;
   std::vector<SeqId> decoding_;
+  std::vector<SeqId> borrowers_;
   std::vector<RunningView> running_view_;
   std::vector<WaitingView> waiting_view_;
   int64_t num_preemptions_ = 0, num_steps_ = 0, recomputed_tokens_ = 0, num_candidates_ = 0;

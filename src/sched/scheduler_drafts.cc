@@ -20,6 +20,29 @@ void Scheduler::set_drafts(SeqId id, const DraftTree& drafts) {
   s.draft_parents.assign(drafts.parents.begin(), drafts.parents.end());
 }
 
+std::span<const BlockId> Scheduler::lend_blocks(SeqId id, int num_tokens) {
+  Sequence& s = at(id);
+  const int positions = s.num_computed + num_tokens;
+  if (positions > options_.max_model_len || s.table.writes_shared_block()) return {};
+  const int missing = s.table.blocks_to_reserve(positions) - pool_->num_free();
+  if (missing > pool_->num_cached()) return {};
+  if (missing > 0) tree_.evict(missing);
+  if (!s.table.reserve(positions)) return {};
+  borrowers_.push_back(id);
+  return s.table.block_ids();
+}
+
+// The plan finds everything as if nothing had been lent.
+void Scheduler::take_back_blocks() {
+  for (const SeqId id : borrowers_) {
+    const auto found = sequences_.find(id);
+    if (found == sequences_.end()) continue;
+    Sequence& s = *found->second;
+    if (s.table.num_tokens() > s.num_computed) (void)s.table.truncate(s.num_computed);
+  }
+  borrowers_.clear();
+}
+
 // Whoever finds no blocks is left out, with all drafts after it.
 void Scheduler::add_branches(StepChunk& chunk) {
   Sequence& s = at(chunk.id);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <set>
 
 namespace octavo {
 namespace {
@@ -287,6 +288,62 @@ TEST(Scheduler, AnAbandonedStepIsDoneAgain) {
   EXPECT_EQ(rig.scheduler->begin_step(3).chunks.size(), 2u);
   rig.scheduler->abandon_step();
   rig.add(tokens(10), 1);
+  rig.run_to_end();
+}
+
+// What is lent is back before the next plan, whatever that does.
+TEST(Scheduler, BlocksAreLentForDrafts) {
+  Rig rig({.max_model_len = 64, .enable_prefix_caching = false}, 4);
+  const SeqId a = rig.add(tokens(14), 40);
+  rig.step();
+  ASSERT_EQ(rig.scheduler->decoding(), std::vector{a});  // 14 tokens computed, one drawn
+  EXPECT_EQ(rig.scheduler->lend_blocks(a, 2).size(), 1u);
+  EXPECT_EQ(rig.step(), (std::map<SeqId, int>{{a, 1}}));
+  const auto lent = rig.scheduler->lend_blocks(a, 20);  // positions 15 to 34
+  EXPECT_EQ(std::set(lent.begin(), lent.end()).size(), 3u);
+  EXPECT_EQ(rig.scheduler->pool().num_free(), 1);
+  EXPECT_TRUE(rig.scheduler->check());
+  rig.step();
+  EXPECT_EQ(rig.scheduler->num_blocks(a), 1);
+  EXPECT_TRUE(rig.scheduler->lend_blocks(a, 49).empty());  // beyond the context
+  EXPECT_EQ(rig.scheduler->lend_blocks(a, 48).size(), 4u);
+  rig.scheduler->remove(a);
+  EXPECT_EQ(rig.scheduler->pool().num_free(), 4);
+  rig.scheduler->begin_step(99);
+}
+
+TEST(Scheduler, BlocksThatOthersNeedAreNotLent) {
+  Rig rig({}, 6);
+  rig.add(tokens(33), 1);
+  rig.run_to_end();  // leaves two blocks in the cache, and a third that is not full
+  EXPECT_EQ(rig.scheduler->pool().num_cached(), 3);
+  const SeqId a = rig.add(tokens(10, 500), 5);
+  rig.step();
+  EXPECT_EQ(rig.scheduler->lend_blocks(a, 60).size(), 5u);  // evicts two
+  EXPECT_EQ(rig.scheduler->pool().num_cached(), 1);
+  rig.step();
+  EXPECT_EQ(rig.scheduler->pool().num_free(), 4);
+  const SeqId b = rig.add(tokens(33), 2);
+  rig.step();
+  EXPECT_TRUE(rig.scheduler->is_running(b));
+  EXPECT_TRUE(rig.scheduler->lend_blocks(a, 60).empty());
+  rig.run_to_end();
+}
+
+TEST(Scheduler, SharedBlocksAreNotLent) {
+  Rig rig;
+  const SeqId first = rig.add(tokens(40), 6);
+  ASSERT_TRUE(rig.scheduler->begin_step(1).chunks[0].completes);
+  const SeqId child = rig.scheduler->fork(first);
+  rig.left[first] = rig.left[child] = 5;
+  const TokenId drawn{300};
+  rig.scheduler->commit(
+      std::vector<StepOutcome>{{first, {&drawn, 1}, false}, {child, {&drawn, 1}, false}}, 0.01);
+  EXPECT_TRUE(rig.scheduler->lend_blocks(first, 2).empty());
+  EXPECT_TRUE(rig.scheduler->lend_blocks(child, 2).empty());
+  rig.step();  // each has its own now
+  EXPECT_EQ(rig.scheduler->lend_blocks(first, 2).size(), 3u);
+  EXPECT_EQ(rig.scheduler->lend_blocks(child, 2).size(), 3u);
   rig.run_to_end();
 }
 
