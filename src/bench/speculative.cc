@@ -55,8 +55,8 @@ Result<std::unique_ptr<Speculator>> speculator_of(const SpeculativeMethod& metho
                                                   const KnownAnswers& answers) {
   if (method.synthetic) return synthetic_speculator(loaded, *method.synthetic, answers);
   OCTAVO_TRY(const SpeculativeConfig config, parse_speculative_config(method.config));
-  return make_speculator(config, loaded.draft_model.get(),
-                         static_cast<int>(loaded.tokenizer->vocab_size()), loaded.model->limits());
+  return make_speculator(config, drafting_models(loaded),
+                         static_cast<int>(loaded.tokenizer->vocab_size()));
 }
 
 double share(double part, double whole) { return whole > 0 ? part / whole : 0; }

@@ -59,7 +59,7 @@ inline constexpr std::array kEngineRows = {
     text("speculative_config", "JSON",
          "guess tokens ahead and verify them together, which changes no answer: "
          "'{\"method\": \"ngram\", \"num_speculative_tokens\": 5}'; methods: ngram, suffix, "
-         "draft_model (with \"model\")",
+         "draft_model (with \"model\"), early_exit (octavo tune)",
          G | X | C, kEngine),
     no_variable(
         shown_default(repeatable(text("speculative_config", "JSON",

@@ -8,6 +8,7 @@
 #include <random>
 
 #include "engine/engine_core.h"
+#include "spec/early_exit.h"
 #include "support/expect_same.h"
 #include "support/stub_model.h"
 #include "support/tiny_tokenizer.h"
@@ -31,9 +32,10 @@ struct Setting {
   SchedulerOptions scheduler = {};
   int num_blocks = 400;
   int max_num_batched_tokens = 32;
-  bool staggered = false;  // requests come while others run
-  int num_drafts = 0;      // of a sequence in a step, at most
-  bool trees = false;      // of drafts
+  bool staggered = false;   // requests come while others run
+  int num_drafts = 0;       // of a sequence in a step, at most
+  bool trees = false;       // of drafts
+  bool early_exit = false;  // the model itself drafts
 };
 
 std::vector<Setting> settings() {
@@ -87,6 +89,51 @@ std::vector<Setting> settings() {
        6,
        true},
       {"trees, contiguous", {.kv_layout = KvCacheLayout::contiguous}, 35, 32, true, 7, true},
+      {"early exit", {}, 400, 32, true, 7, false, true},
+      {"early exit, alone", {.max_num_seqs = 1}, 400, 9, false, 7, false, true},
+      {"early exit, no prefix cache",
+       {.enable_prefix_caching = false},
+       400,
+       32,
+       false,
+       5,
+       false,
+       true},
+      {"early exit, tiny pool", {.max_num_seqs = 8}, 11, 32, true, 7, false, true},
+      {"early exit, tiny pool, no prefix cache",
+       {.max_num_seqs = 8, .enable_prefix_caching = false},
+       11,
+       32,
+       false,
+       7,
+       false,
+       true},
+      {"early exit, few tokens", {.max_num_seqs = 7}, 400, 7, true, 3, false, true},
+      {"early exit, priority",
+       {.policy = SchedulingPolicy::priority},
+       30,
+       32,
+       true,
+       4,
+       false,
+       true},
+      {"early exit, static",
+       {.max_num_seqs = 6, .mode = SchedulingMode::static_batch},
+       12,
+       32,
+       false,
+       6,
+       false,
+       true},
+      {"early exit, contiguous",
+       {.kv_layout = KvCacheLayout::contiguous},
+       35,
+       32,
+       true,
+       7,
+       false,
+       true},
+      {"early exit, no kv", {.keep_kv = false}, 60, 32, false, 3, false, true},
   };
   return all;
 }
@@ -185,7 +232,12 @@ class Rig {
     std::unique_ptr<Speculator> speculator;
     if (setting.num_drafts > 0) {
       std::vector<std::unique_ptr<Drafter>> drafters;
-      drafters.push_back(std::make_unique<KnowingDrafter>(answers, setting.trees));
+      if (setting.early_exit)
+        drafters.push_back(
+            *EarlyExitDrafter::create(model_, static_cast<int>(tokenizer_.vocab_size()),
+                                      {.skipped_layers = {2}, .confidence_threshold = 0}));
+      else
+        drafters.push_back(std::make_unique<KnowingDrafter>(answers, setting.trees));
       speculator = std::make_unique<Speculator>(
           SpeculatorOptions{.num_speculative_tokens = setting.num_drafts, .adaptive = false},
           std::move(drafters));
@@ -252,7 +304,7 @@ RequestOutput alone(const Request& request) {
 }
 
 TEST(Company, ChangesNoAnswer) {
-  int64_t preemptions = 0, hits = 0, drafts = 0, accepted = 0;
+  int64_t preemptions = 0, hits = 0, drafts = 0, accepted = 0, exit_accepted = 0;
   for (uint32_t seed = 1; seed <= 6; ++seed) {
     const std::vector<Request> requests = draw_requests(seed);
     std::vector<RequestOutput> expected;
@@ -277,12 +329,14 @@ TEST(Company, ChangesNoAnswer) {
       if (const Speculator* speculator = rig.core().speculator()) {
         drafts += speculator->stats().num_draft_tokens;
         accepted += speculator->stats().num_accepted_tokens;
+        if (setting.early_exit) exit_accepted += speculator->stats().num_accepted_tokens;
       }
       if (HasFailure()) return;
     }
   }
   EXPECT_GT(preemptions, 40);
   EXPECT_GT(drafts, 10000);
+  EXPECT_GT(exit_accepted, 1000);
   EXPECT_GT(accepted, drafts / 10);
   EXPECT_LT(accepted, drafts * 9 / 10);
   EXPECT_GT(hits, 1000);

@@ -280,7 +280,7 @@ void EngineCore::guess() {
   }
 }
 
-DraftTask EngineCore::guess_of(SeqId id, int max_tokens) const {
+DraftTask EngineCore::guess_of(SeqId id, int max_tokens) {
   const Place place = places_.at(id);
   const Active& request = *place.request;
   const auto& prediction = request.request.prediction;
@@ -295,7 +295,9 @@ DraftTask EngineCore::guess_of(SeqId id, int max_tokens) const {
           .choice = static_cast<uint32_t>(place.choice),
           .eog = tokenizer_.eog(),
           .bad_words = request.bad_words,
-          .allowed_tokens = &request.request.allowed_tokens};
+          .allowed_tokens = &request.request.allowed_tokens,
+          .adapter = request.request.adapter.get(),
+          .lend_blocks = [this, id](int tokens) { return scheduler_->lend_blocks(id, tokens); }};
 }
 
 void EngineCore::note_plan(const Step& step, double now_s) {

@@ -152,7 +152,7 @@ class EngineCore {
   bool compute(const Step& step, StepReport& report, std::stop_token stop);
   void fail_step(const Step& step, std::string_view why);
   void guess();
-  DraftTask guess_of(SeqId id, int max_tokens) const;
+  DraftTask guess_of(SeqId id, int max_tokens);
   void note_plan(const Step& step, double now_s);
   void lay_out(const Step& step);
   void lay_out(const StepChunk& chunk);

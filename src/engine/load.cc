@@ -175,6 +175,10 @@ Result<LoadedEngine> load_model(const EngineOptions& options) {
   OCTAVO_TRY(engine.pooling, pooling_config(options, file, engine.config));
   const bool is_encoder = engine.config.architecture->encoder;
   if (is_encoder) adapt_to_encoder(options, model_options);
+  if (speculation.uses(DraftMethod::early_exit)) {
+    OCTAVO_TRY(engine.early_exit, early_exit_options(speculation, options.pack_folder, file,
+                                                     is_encoder ? 0 : engine.config.num_layers));
+  }
   const KvLayout layout = kv_layout(model_options, engine.config);
   if (!options.lora.empty()) {
     OCTAVO_TRY(engine.adapter, load_adapter(options.lora, engine.config, kMaxLoraRank));
@@ -227,12 +231,17 @@ Result<std::shared_ptr<const LoraAdapter>> load_adapter(const std::string& path,
   return LoraAdapter::load(file, config, max_rank);
 }
 
+DraftingModels drafting_models(const LoadedEngine& loaded) {
+  return {.model = *loaded.model,
+          .draft_model = loaded.draft_model.get(),
+          .early_exit = loaded.early_exit};
+}
+
 Result<std::unique_ptr<Engine>> make_engine(const LoadedEngine& loaded,
                                             const EngineOptions& options) {
   OCTAVO_TRY(const SpeculativeConfig config, parse_speculative_config(options.speculative_config));
-  OCTAVO_TRY(auto speculator, make_speculator(config, loaded.draft_model.get(),
-                                              static_cast<int>(loaded.tokenizer->vocab_size()),
-                                              loaded.model->limits()));
+  OCTAVO_TRY(auto speculator, make_speculator(config, drafting_models(loaded),
+                                              static_cast<int>(loaded.tokenizer->vocab_size())));
   return make_engine(loaded, options, std::move(speculator));
 }
 

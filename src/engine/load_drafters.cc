@@ -6,6 +6,7 @@
 #include <chrono>
 
 #include "engine/catalog.h"
+#include "engine/exit_plan.h"
 #include "formats/open_model.h"
 #include "formats/quote.h"
 #include "formats/weight_types.h"
@@ -66,9 +67,30 @@ Result<std::unique_ptr<Transformer>> load_draft_model(const std::string& model,
   return Transformer::create(config, std::move(weights), ops, pool, draft_options);
 }
 
+Result<EarlyExitOptions> early_exit_options(const SpeculativeConfig& config,
+                                            const std::string& folder, const ModelSource& model,
+                                            int num_layers) {
+  EarlyExitOptions options;
+  if (config.skip_layers) {
+    options.skipped_layers = *config.skip_layers;
+  } else {
+    OCTAVO_TRY(auto found, find_exit_plan(folder, model));
+    if (!found)
+      return fail(ErrorCode::not_found,
+                  "--speculative-config: early_exit does not know which layers of this model to "
+                  "skip; run `octavo tune early-exit MODEL` once, or name them in \"skip_layers\"");
+    options = std::move(*found);
+  }
+  if (config.draft_confidence_threshold)
+    options.confidence_threshold = *config.draft_confidence_threshold;
+  std::ranges::sort(options.skipped_layers);
+  OCTAVO_CHECK_OK(check_skipped_layers(options.skipped_layers, num_layers));
+  return options;
+}
+
 Result<std::unique_ptr<Speculator>> make_speculator(const SpeculativeConfig& config,
-                                                    Model* draft_model, int num_tokens,
-                                                    const ModelLimits& limits) {
+                                                    const DraftingModels& models, int num_tokens) {
+  const ModelLimits& limits = models.model.limits();
   if (config.methods.empty()) return std::unique_ptr<Speculator>();
   std::vector<std::unique_ptr<Drafter>> drafters;
   drafters.push_back(std::make_unique<PredictionDrafter>());
@@ -81,8 +103,15 @@ Result<std::unique_ptr<Speculator>> make_speculator(const SpeculativeConfig& con
         drafters.push_back(std::make_unique<SuffixDrafter>(config.suffix));
         break;
       case DraftMethod::draft_model: {
+        OCTAVO_TRY(auto drafter, ModelDrafter::create(*models.draft_model, num_tokens,
+                                                      config.rejection_sample_method));
+        drafters.push_back(std::move(drafter));
+        break;
+      }
+      case DraftMethod::early_exit: {
         OCTAVO_TRY(auto drafter,
-                   ModelDrafter::create(*draft_model, num_tokens, config.rejection_sample_method));
+                   EarlyExitDrafter::create(models.model, num_tokens, models.early_exit,
+                                            config.rejection_sample_method));
         drafters.push_back(std::move(drafter));
         break;
       }

@@ -8,8 +8,10 @@
 #include "base/result.h"
 #include "base/thread_pool.h"
 #include "engine/engine_options.h"
+#include "formats/model_source.h"
 #include "kernels/api.h"
 #include "model/transformer.h"
+#include "spec/early_exit.h"
 #include "spec/speculative_config.h"
 #include "spec/speculator.h"
 #include "text/tokenizer.h"
@@ -24,10 +26,25 @@ Result<std::unique_ptr<Transformer>> load_draft_model(const std::string& model,
                                                       int max_model_len, const Tokenizer& tokenizer,
                                                       const kernels::Ops& ops, ThreadPool& pool);
 
-// nullptr: the config asks for none. draft_model is borrowed, and may be nullptr if the config does
-// not ask for one.
+// What early_exit skips: by the config, else by what was found for the model and is kept in
+// `folder`. Errors: not_found (it was not tuned), those of find_exit_plan() and
+// check_skipped_layers().
+Result<EarlyExitOptions> early_exit_options(const SpeculativeConfig& config,
+                                            const std::string& folder, const ModelSource& model,
+                                            int num_layers);
+
+// Borrowed; draft_model may be nullptr if the config does not ask for one.
+struct DraftingModels {
+  Model& model;
+  Model* draft_model = nullptr;
+  EarlyExitOptions early_exit = {};
+};
+
+struct LoadedEngine;
+DraftingModels drafting_models(const LoadedEngine& loaded);
+
+// nullptr: the config asks for none.
 Result<std::unique_ptr<Speculator>> make_speculator(const SpeculativeConfig& config,
-                                                    Model* draft_model, int num_tokens,
-                                                    const ModelLimits& limits);
+                                                    const DraftingModels& models, int num_tokens);
 
 }  // namespace octavo

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <limits>
 
+#include "sampling/exp_of.h"
+
 namespace octavo {
 namespace {
 
@@ -65,6 +67,19 @@ double log_sum_exp(std::span<const float> logits) {
   double sum = 0;
   for (float x : logits) sum += std::exp(x - largest);
   return largest + std::log(sum);
+}
+
+double top_probability(std::span<const float> logits) {
+  const float best = largest_of(logits);
+  const auto weight = [best](float x) { return exp_of(std::max(x - best, -80.0f)); };
+  float lanes[kLanes] = {};
+  size_t i = 0;
+  for (; i + kLanes <= logits.size(); i += kLanes)
+    for (size_t lane = 0; lane < kLanes; ++lane) lanes[lane] += weight(logits[i + lane]);
+  double total = 0;
+  for (const float lane : lanes) total += lane;
+  for (; i < logits.size(); ++i) total += weight(logits[i]);
+  return 1 / total;
 }
 
 }  // namespace octavo

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -15,6 +16,8 @@
 #include "sampling/distribution.h"
 
 namespace octavo {
+
+class LoraAdapter;
 
 // How guesses become tokens of a sampled answer.
 enum class RejectionSampleMethod : uint8_t {
@@ -37,8 +40,12 @@ struct DraftTask {
   std::span<const TokenId> eog = {};  // as in SampleRequest, and so are these
   std::span<const std::vector<TokenId>> bad_words = {};
   const TokenMask* allowed_tokens = nullptr;  // nullptr: any
-  std::vector<TokenId> draft = {};            // the guess; empty: none
-  std::vector<int> parents = {};              // of its tokens: see DraftTree; empty: a chain
+  const LoraAdapter* adapter = nullptr;  // of the sequence
+  // The blocks that the model has its K and V in, with room for so many positions from the last
+  // token on, to be written until propose() returns; empty: there are none. At most once.
+  std::function<std::span<const BlockId>(int num_tokens)> lend_blocks = {};
+  std::vector<TokenId> draft = {};  // the guess; empty: none
+  std::vector<int> parents = {};    // of its tokens: see DraftTree; empty: a chain
   // What each of its tokens was drawn from; of those for one place, which are drawn in their order
   // and not put back, the first one's counts. Whether there is a token must not depend on which one
   // was drawn. Empty: they were not drawn, or with the numbers of the answer's own draws.

@@ -18,7 +18,8 @@ using nlohmann::json;
 constexpr int kMaxDepth = 2;
 constexpr int kMost = 1 << 20;
 
-constexpr std::array kMethods = {DraftMethod::ngram, DraftMethod::suffix, DraftMethod::draft_model};
+constexpr std::array kMethods = {DraftMethod::ngram, DraftMethod::suffix, DraftMethod::draft_model,
+                                 DraftMethod::early_exit};
 
 tl::unexpected<Error> refuse(std::string_view field, std::string_view why) {
   return fail(ErrorCode::invalid_argument,
@@ -31,10 +32,12 @@ Result<std::vector<DraftMethod>> read_methods(const json& value) {
   for (size_t begin = 0; begin <= names.size();) {
     const size_t end = std::min(names.find(',', begin), names.size());
     const auto found = std::find_if(kMethods.begin(), kMethods.end(), [&](DraftMethod method) {
-      return name(method) == std::string_view(names).substr(begin, end - begin);
+      const auto word = std::string_view(names).substr(begin, end - begin);
+      return name(method) == (word == "early-exit" ? "early_exit" : word);
     });
     if (found == kMethods.end())
-      return refuse("method", "must be ngram, suffix or draft_model, or several with commas");
+      return refuse("method",
+                    "must be ngram, suffix, draft_model or early_exit, or several with commas");
     if (std::find(methods.begin(), methods.end(), *found) != methods.end())
       return refuse("method", "names one twice");
     methods.push_back(*found);
@@ -72,6 +75,17 @@ struct Reader {
     out = value.get<bool>();
     return {};
   }
+  Result<void> integers(int least, int most, std::vector<int>& out) const {
+    const std::string wanted = fmt::format("must be a list of integers from {} to {}", least, most);
+    if (!value.is_array()) return refuse(field, wanted);
+    for (const json& element : value) {
+      if (!element.is_number_integer() || element.get<double>() < least ||
+          element.get<double>() > most)
+        return refuse(field, wanted);
+      out.push_back(element.get<int>());
+    }
+    return {};
+  }
   Result<void> text(std::string& out) const {
     if (!value.is_string()) return refuse(field, "must be a string");
     out = value.get<std::string>();
@@ -104,6 +118,9 @@ Result<void> read_field(const std::string& field, const json& value, Speculative
     return read.real(0, 1000, config.suffix.max_spec_factor);
   if (field == "suffix_decoding_min_token_prob")
     return read.real(0, 1, config.suffix.min_token_prob);
+  if (field == "skip_layers") return read.integers(0, kMost, config.skip_layers.emplace());
+  if (field == "draft_confidence_threshold")
+    return read.real(0, 1, config.draft_confidence_threshold.emplace());
   return refuse(field, "is not known");
 }
 
@@ -114,6 +131,10 @@ Result<void> check(const SpeculativeConfig& config, bool names_model) {
   if (config.uses(DraftMethod::draft_model) != names_model)
     return refuse("model", names_model ? "is of the method draft_model alone"
                                        : "is missing: the model that drafts");
+  if (config.uses(DraftMethod::early_exit)) return {};
+  if (config.skip_layers) return refuse("skip_layers", "is of the method early_exit alone");
+  if (config.draft_confidence_threshold)
+    return refuse("draft_confidence_threshold", "is of the method early_exit alone");
   return {};
 }
 
@@ -127,6 +148,8 @@ std::string_view name(DraftMethod method) {
       return "suffix";
     case DraftMethod::draft_model:
       return "draft_model";
+    case DraftMethod::early_exit:
+      return "early_exit";
   }
   return "";
 }

@@ -1,6 +1,7 @@
 // What `--speculative-config` says: JSON with vLLM's names.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,7 +12,7 @@
 
 namespace octavo {
 
-enum class DraftMethod : uint8_t { ngram, suffix, draft_model };
+enum class DraftMethod : uint8_t { ngram, suffix, draft_model, early_exit };
 std::string_view name(DraftMethod method);
 
 struct SpeculativeConfig {
@@ -23,13 +24,16 @@ struct SpeculativeConfig {
   int prompt_lookup_min = 2, prompt_lookup_max = 5;
   SuffixOptions suffix = {};
   RejectionSampleMethod rejection_sample_method = RejectionSampleMethod::strict;
+  // Of early_exit. Nothing: what `octavo tune early-exit` has found for the model.
+  std::optional<std::vector<int>> skip_layers = {};
+  std::optional<double> draft_confidence_threshold = {};
 
   bool uses(DraftMethod method) const;
 };
 
-// {"method": "ngram" | "suffix" | "draft_model" | several with commas, "num_speculative_tokens": 5,
-// "model": ..., ...}; docs/speculative.md lists the fields. Empty text: no speculation. Errors:
-// invalid_argument, naming the field.
+// {"method": "ngram" | "suffix" | "draft_model" | "early_exit" | several with commas,
+// "num_speculative_tokens": 5, "model": ..., ...}; docs/speculative.md lists the fields. Empty
+// text: no speculation. Errors: invalid_argument, naming the field.
 Result<SpeculativeConfig> parse_speculative_config(std::string_view text);
 
 }  // namespace octavo

@@ -69,6 +69,28 @@ std::vector<Setting> settings(const std::string& model, int few_blocks) {
   });
   add("contiguous", [](O o) { o.kv_layout = KvCacheLayout::contiguous; });
   add("time limit", [](O o) { o.max_inter_token_ms = 0.5; });
+  const auto exits_early = [](O o) {
+    o.speculative_config =
+        R"({"method": "early_exit", "skip_layers": [1], "num_speculative_tokens": 4,
+            "adaptive": false, "draft_confidence_threshold": 0})";
+  };
+  add("early exit", exits_early);
+  add(
+      "early exit, few blocks",
+      [&](O o) {
+        exits_early(o);
+        o.block_size = 16;
+      },
+      18);
+  add("early exit, static batches", [&](O o) {
+    exits_early(o);
+    o.scheduling_mode = SchedulingMode::static_batch;
+    o.max_num_seqs = 5;
+  });
+  add("early exit, contiguous", [&](O o) {
+    exits_early(o);
+    o.kv_layout = KvCacheLayout::contiguous;
+  });
   return all;
 }
 

@@ -141,7 +141,11 @@ Result<LoadedEngine> make_engine(const EngineOptions& options, const StubOptions
   OCTAVO_TRY(const SpeculativeConfig config, parse_speculative_config(options.speculative_config));
   if (config.uses(DraftMethod::draft_model)) models.draft = make_draft_model(vocab_size, fill);
   OCTAVO_TRY(core.speculator,
-             make_speculator(config, models.draft.get(), vocab_size, models.model->limits()));
+             make_speculator(config,
+                             {.model = *models.model,
+                              .draft_model = models.draft.get(),
+                              .early_exit = {.skipped_layers = {1}, .confidence_threshold = 0}},
+                             vocab_size));
   core.scheduler = scheduler_options(options);
   if (core.scheduler.max_model_len == 0)
     core.scheduler.max_model_len = std::min(kContext, stub.num_blocks * 16);
