@@ -208,6 +208,19 @@ constexpr std::array kCommands = {
         "embedding, in the order of the lines, or error. Many are computed together, and no "
         "embedding depends on that. Any model makes embeddings; good ones are made by "
         "models that were trained for it."},
+    CommandSpec{
+        Command::tune_early_exit, "tune early-exit", kModelOnly,
+        "Finds the layers that a model can skip when it drafts for itself.",
+        "With the method early_exit of --speculative-config a model guesses its next tokens with "
+        "some of its layers skipped, and then verifies them. Which layers is found here: one after "
+        "the other is skipped, each time the one that promises most by how often the rest agrees "
+        "with the whole model on a text, and by how long layers take. A line of the table says for "
+        "how many places the rest is sure enough to draft (a probability \"from\" which it is), "
+        "how "
+        "many of these drafts come true, how many drafts in a step are best, and the speed that "
+        "follows; it is too hopeful where one failed guess follows another. Then answers are "
+        "generated with drafts and without, in turns, and it says plainly whether it pays. The "
+        "result is kept for the model in any case; the search takes some minutes."},
     CommandSpec{Command::help_markdown, "help-markdown", {}, "Prints docs/flags.md.", "", true},
 };
 

@@ -25,6 +25,7 @@ Result<void> run_bench_diff(const Invocation& invocation, Terminal& terminal);
 Result<void> run_simulate(const Invocation& invocation, Terminal& terminal);
 Result<void> run_embed(const Invocation& invocation, Terminal& terminal);
 Result<void> run_quantize(const Invocation& invocation, Terminal& terminal);
+Result<void> run_tune_early_exit(const Invocation& invocation, Terminal& terminal);
 Result<void> run_pull(const Invocation& invocation, Terminal& terminal);
 
 // The whole program: returns its exit code. An error becomes one line on standard error.

@@ -16,7 +16,7 @@ inline constexpr uint32_t G = bit(Command::generate), C = bit(Command::chat),
                           X = bit(Command::serve), V = bit(Command::bench_serve),
                           D = bit(Command::bench_diff), Q = bit(Command::quantize),
                           A = bit(Command::embed), Y = bit(Command::bench_speculative),
-                          B = K | L | U | S | Y, M = K | U | S;
+                          N = bit(Command::tune_early_exit), B = K | L | U | S | Y, M = K | U | S;
 
 inline constexpr double kMaxInt = std::numeric_limits<int32_t>::max();
 inline constexpr double kMaxBytes = 1e15;

@@ -22,7 +22,16 @@ inline constexpr std::array kBenchRows = {
          "context lengths to measure at", K, kMeasure),
     integer("gen_tokens", 2, 1024, "5", "tokens to generate at each; the first is not timed", K,
             kMeasure),
-    integer("runs", 1, 100, "3", "runs of which the median is reported", K, kMeasure),
+    integer("runs", 1, 100, "3", "runs of which the median is reported", K | N, kMeasure),
+    no_variable(text("text", "FILE",
+                     "what drafts are tried on: text of the kind that the model is to write; "
+                     "without it a little of everything",
+                     N, kMeasure)),
+    integer("places", 16, 4096, "256", "places of the text at which they are tried", N, kMeasure),
+    no_variable(integer("gen_tokens", 2, 1024, "64",
+                        "tokens to generate after each of three places of it, to measure what "
+                        "drafts bring",
+                        N, kMeasure)),
     integer("prompt_tokens", 1, kMaxInt, "512", "tokens of the prompt that is read", L, kMeasure),
     no_variable(integer("gen_tokens", 1, kMaxInt, "128", "tokens that each sequence generates", L,
                         kMeasure)),

@@ -28,11 +28,11 @@ inline constexpr std::array kEngineRows = {
         "type of computation; auto: int8 activations for quantised weights; float32: exact and "
         "slower; float16 and bfloat16: as auto, with the weights of a safetensors folder rounded "
         "to it",
-        G | A | X | C | P | B, kEngine),
+        G | A | X | C | P | B | N, kEngine),
     choice("quantization", kQuantizations, "TYPE", "none",
            "round the matrices of a safetensors folder at load: int8 to blocks as of q8_0, int4 of "
            "q4_0",
-           G | A | X | C | P | B, kEngine),
+           G | A | X | C | P | B | N, kEngine),
     choice("kv_cache_dtype", kKvDTypes, "TYPE", "auto",
            "auto: float32 with --dtype float32, else float16", G | A | X | C | E | P | B, kEngine),
     choice(
@@ -45,7 +45,7 @@ inline constexpr std::array kEngineRows = {
     choice("kv_cache", kOnOff, "on|off", "on", "off computes the whole sequence again at each step",
            G | C, kEngine),
     integer("threads", 0, 1024, "0", "at most the cores this process may use; 0: all of them",
-            G | A | X | C | P | B | Q, kEngine),
+            G | A | X | C | P | B | Q | N, kEngine),
     text("lora", "PATH", "LoRA adapter for the whole run: a PEFT folder or a GGUF file", G | C | P,
          kEngine),
     flag("enforce_eager", "plan every step anew instead of reusing recorded ones",
@@ -70,7 +70,7 @@ inline constexpr std::array kEngineRows = {
     flag("pack_cache",
          "neither use nor write files of repacked weights, which make the next start faster; they "
          "lie in octavo/packs of the cache folder, 32 GiB of them at most",
-         G | A | X | C | P | B, kEngine, "on"),
+         G | A | X | C | P | B | N, kEngine, "on"),
 
     or_word(integer("max_model_len", 0, kMaxInt, "auto",
                     "tokens of a prompt and its answer at most; auto: the model's context, or as "

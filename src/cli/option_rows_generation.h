@@ -99,7 +99,7 @@ inline constexpr std::array kGenerationRows = {
         shown_default(integer("prompt_logprobs", 0, kMaxLogprobs, "",
                               "the same at each place of the prompt; with --json", G, kShown),
                       "none")),
-    flag("json", "print one JSON object", G | I | E | P | B | V | D | Q, kShown),
+    flag("json", "print one JSON object", G | I | E | P | B | V | D | Q | N, kShown),
 };
 
 }  // namespace octavo::cli::rows

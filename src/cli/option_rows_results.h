@@ -11,6 +11,8 @@ inline constexpr std::array kResultRows = {
     no_variable(shown_default(text("label", "NAME", "of this run, in tables", V, kShown),
                               "the server's address")),
     no_variable(text("output", "FILE", "keep the result as JSON", M | V | D | Y, kShown)),
+    no_variable(shown_default(text("output", "FILE", "where to keep the result as JSON", N, kShown),
+                              "where early_exit finds it: in octavo/packs of the cache folder")),
     no_variable(
         shown_default(text("html", "FILE", "a page of plots; none: no page", M | V | D | Y, kShown),
                       "octavo-bench-WHAT.html; of throughput, speculative, serve and diff, and "

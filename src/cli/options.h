@@ -28,6 +28,7 @@ enum class Command : uint8_t {
   pull,
   quantize,
   embed,
+  tune_early_exit,
   help_markdown
 };
 

@@ -43,6 +43,8 @@ Result<void> dispatch(const Invocation& invocation, Terminal& terminal) {
       return run_quantize(invocation, terminal);
     case Command::embed:
       return run_embed(invocation, terminal);
+    case Command::tune_early_exit:
+      return run_tune_early_exit(invocation, terminal);
     case Command::help_markdown:
       break;
   }

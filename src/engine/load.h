@@ -11,6 +11,7 @@
 #include "base/thread_pool.h"
 #include "engine/engine.h"
 #include "engine/engine_options.h"
+#include "engine/load_drafters.h"
 #include "engine/pack_cache.h"
 #include "model/lora.h"
 #include "model/pooling_config.h"
@@ -54,6 +55,9 @@ Result<LoadedEngine> load_engine(const EngineOptions& options);
 // LoraFile::open and LoraAdapter::load.
 Result<std::shared_ptr<const LoraAdapter>> load_adapter(const std::string& path,
                                                         const ModelConfig& config, int max_rank);
+
+// What make_speculator() takes.
+DraftingModels drafting_models(const LoadedEngine& loaded);
 
 // A further engine over the same model, when the present one is idle: for comparisons.
 // REQUIRES: options that differ from those of `loaded` in scheduling alone.

@@ -40,9 +40,6 @@ struct DraftingModels {
   EarlyExitOptions early_exit = {};
 };
 
-struct LoadedEngine;
-DraftingModels drafting_models(const LoadedEngine& loaded);
-
 // nullptr: the config asks for none.
 Result<std::unique_ptr<Speculator>> make_speculator(const SpeculativeConfig& config,
                                                     const DraftingModels& models, int num_tokens);
