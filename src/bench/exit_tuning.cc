@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <nlohmann/json.hpp>
 
 #include "bench/median.h"
 #include "kv/block_size.h"
@@ -50,9 +51,12 @@ struct Contender {
 };
 
 std::string config_of(const ExitCandidate& candidate, bool adaptive) {
-  return fmt::format(
-      R"({{"method": "early_exit", "skip_layers": [], "num_speculative_tokens": {}, "adaptive": {}}})",
-      candidate.prediction.num_drafts, adaptive);
+  const nlohmann::json config = {{"method", "early_exit"},
+                                 {"skip_layers", candidate.skipped_layers},
+                                 {"draft_confidence_threshold", candidate.prediction.threshold},
+                                 {"num_speculative_tokens", candidate.prediction.num_drafts},
+                                 {"adaptive", adaptive}};
+  return config.dump();
 }
 
 Result<std::vector<Request>> requests_of(const LoadedEngine& engine,
@@ -110,11 +114,9 @@ Result<ExitTuning> tune_early_exit(const LoadedEngine& engine, const ExitSearchO
   return tuning;
 }
 
-Result<ExitRuns> run_early_exit(LoadedEngine& engine, const ExitCandidate& candidate,
+Result<ExitRuns> run_early_exit(const LoadedEngine& engine, const ExitCandidate& candidate,
                                 const ExitRunOptions& options) {
   OCTAVO_TRY(const std::vector<Request> requests, requests_of(engine, options));
-  engine.early_exit = {.skipped_layers = candidate.skipped_layers,
-                       .confidence_threshold = candidate.prediction.threshold};
   EngineOptions engine_options{.max_num_seqs = 1, .enable_prefix_caching = false};
   std::array<Contender, 3> contenders;
   auto& [plain, always, adaptive] = contenders;

@@ -55,7 +55,7 @@ struct ExitRuns {
 
 // Generates, greedily and one at a time. Errors: those of the engine; invalid_argument (too little
 // text).
-Result<ExitRuns> run_early_exit(LoadedEngine& engine, const ExitCandidate& candidate,
+Result<ExitRuns> run_early_exit(const LoadedEngine& engine, const ExitCandidate& candidate,
                                 const ExitRunOptions& options);
 
 }  // namespace octavo

@@ -83,12 +83,15 @@ Result<std::vector<SpeculativeMethod>> read_methods(const OptionValues& values) 
   return methods;
 }
 
-// One draft model is in memory beside the model: the config that loads it.
+// The config that loads what the methods need beside the model: one draft model, and the layers
+// that early_exit skips.
 Result<std::string> config_to_load(const std::vector<SpeculativeMethod>& methods,
                                    const std::string& draft_model) {
-  std::string model = draft_model;
+  std::string model = draft_model, called;
   for (const SpeculativeMethod& method : methods) {
     OCTAVO_TRY(const SpeculativeConfig config, parse_speculative_config(method.config));
+    if (config.uses(DraftMethod::early_exit) && !config.skip_layers)
+      called = name(DraftMethod::early_exit);
     if (config.model.empty() || config.model == model) continue;
     if (!model.empty())
       return fail(ErrorCode::invalid_argument,
@@ -96,7 +99,9 @@ Result<std::string> config_to_load(const std::vector<SpeculativeMethod>& methods
                               quote(model), quote(config.model)));
     model = config.model;
   }
-  return model.empty() ? std::string() : config_of("draft_model", model);
+  if (!model.empty())
+    called = std::string(name(DraftMethod::draft_model)) + (called.empty() ? "" : "," + called);
+  return called.empty() ? std::string() : config_of(called, model);
 }
 
 std::vector<std::string> cells(const SpeculativeRow& row) {

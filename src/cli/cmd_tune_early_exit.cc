@@ -52,7 +52,8 @@ Result<ExitTuning> search(EngineOptions engine_options, const std::string& text,
 Result<ExitRuns> measure(EngineOptions engine_options, const ExitCandidate& candidate,
                          const ExitRunOptions& options, Terminal& terminal) {
   engine_options.max_num_seqs = 1;
-  OCTAVO_TRY(LoadedEngine engine, load_generator(std::move(engine_options), terminal, load_model));
+  OCTAVO_TRY(const LoadedEngine engine,
+             load_generator(std::move(engine_options), terminal, load_model));
   terminal.progress("Generating with drafts and without");
   auto runs = run_early_exit(engine, candidate, options);
   terminal.clear_progress();

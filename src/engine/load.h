@@ -36,7 +36,7 @@ struct LoadedEngine {
   std::unique_ptr<Transformer> model;
   PoolingConfig pooling;                     // of embeddings, by the model and the options
   std::unique_ptr<Transformer> draft_model;  // that guesses for it; mostly there is none
-  EarlyExitOptions early_exit;               // if the options ask for it
+  EarlyExitOptions early_exit;               // as it was tuned, if the options ask for that
   std::unique_ptr<PackJob> pack_job;         // nullptr: nothing to check or write
   int max_model_len = 0;
   int64_t bytes_per_block = 0;     // of the KV cache

@@ -40,6 +40,15 @@ Result<void> check_same_tokens(const Tokenizer& draft, const Tokenizer& tokenize
   return {};
 }
 
+// What the config says of it goes before what was found for the model.
+EarlyExitOptions apply(const SpeculativeConfig& config, EarlyExitOptions options) {
+  if (config.skip_layers) options.skipped_layers = *config.skip_layers;
+  if (config.draft_confidence_threshold)
+    options.confidence_threshold = *config.draft_confidence_threshold;
+  std::ranges::sort(options.skipped_layers);
+  return options;
+}
+
 double seconds_now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
@@ -71,9 +80,7 @@ Result<EarlyExitOptions> early_exit_options(const SpeculativeConfig& config,
                                             const std::string& folder, const ModelSource& model,
                                             int num_layers) {
   EarlyExitOptions options;
-  if (config.skip_layers) {
-    options.skipped_layers = *config.skip_layers;
-  } else {
+  if (!config.skip_layers) {
     OCTAVO_TRY(auto found, find_exit_plan(folder, model));
     if (!found)
       return fail(ErrorCode::not_found,
@@ -81,10 +88,7 @@ Result<EarlyExitOptions> early_exit_options(const SpeculativeConfig& config,
                   "skip; run `octavo tune early-exit MODEL` once, or name them in \"skip_layers\"");
     options = std::move(*found);
   }
-  if (config.draft_confidence_threshold)
-    options.confidence_threshold = *config.draft_confidence_threshold;
-  std::ranges::sort(options.skipped_layers);
-  OCTAVO_CHECK_OK(check_skipped_layers(options.skipped_layers, num_layers));
+  OCTAVO_CHECK_OK(check_skipped_layers(apply(config, options).skipped_layers, num_layers));
   return options;
 }
 
@@ -109,9 +113,9 @@ Result<std::unique_ptr<Speculator>> make_speculator(const SpeculativeConfig& con
         break;
       }
       case DraftMethod::early_exit: {
-        OCTAVO_TRY(auto drafter,
-                   EarlyExitDrafter::create(models.model, num_tokens, models.early_exit,
-                                            config.rejection_sample_method));
+        OCTAVO_TRY(auto drafter, EarlyExitDrafter::create(models.model, num_tokens,
+                                                          apply(config, models.early_exit),
+                                                          config.rejection_sample_method));
         drafters.push_back(std::move(drafter));
         break;
       }

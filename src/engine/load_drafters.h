@@ -26,8 +26,8 @@ Result<std::unique_ptr<Transformer>> load_draft_model(const std::string& model,
                                                       int max_model_len, const Tokenizer& tokenizer,
                                                       const kernels::Ops& ops, ThreadPool& pool);
 
-// What early_exit skips: by the config, else by what was found for the model and is kept in
-// `folder`. Errors: not_found (it was not tuned), those of find_exit_plan() and
+// What was found for the model and is kept in `folder`, if the config needs it: it may say itself
+// what early_exit skips. Errors: not_found (the model was not tuned), those of find_exit_plan() and
 // check_skipped_layers().
 Result<EarlyExitOptions> early_exit_options(const SpeculativeConfig& config,
                                             const std::string& folder, const ModelSource& model,
@@ -37,7 +37,7 @@ Result<EarlyExitOptions> early_exit_options(const SpeculativeConfig& config,
 struct DraftingModels {
   Model& model;
   Model* draft_model = nullptr;
-  EarlyExitOptions early_exit = {};
+  EarlyExitOptions early_exit = {};  // for what the config does not say
 };
 
 // nullptr: the config asks for none.

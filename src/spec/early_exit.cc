@@ -37,8 +37,9 @@ Result<std::unique_ptr<EarlyExitDrafter>> EarlyExitDrafter::create(Model& model,
              AlignedBuffer::allocate(static_cast<size_t>(limits.max_logits_rows) *
                                          static_cast<size_t>(limits.logits_stride) * sizeof(float),
                                      AlignedBuffer::Use::sparse));
-  return std::unique_ptr<EarlyExitDrafter>(new EarlyExitDrafter(
-      model, std::min(num_tokens, limits.vocab_size), std::move(options), std::move(logits)));
+  return std::unique_ptr<EarlyExitDrafter>(
+      new EarlyExitDrafter(model, std::min(num_tokens, limits.vocab_size), std::move(options),
+                           method, std::move(logits)));
 }
 
 EarlyExitDrafter::EarlyExitDrafter(Model& model, int num_tokens, EarlyExitOptions options,

@@ -53,17 +53,20 @@ class Speculator {
  private:
   struct Record {
     AcceptanceRate acceptance;
-    int skipped = 0;  // steps since its drafts were last tried
+    int skipped = 0;     // steps since its drafts were last tried
+    bool tried = false;  // some were asked for before
   };
 
   void limit(std::span<DraftTask> tasks, const StepWork& work, const StepTimeModel& step_model);
   void note_time(std::span<const DraftTask> tasks, double seconds);
+  double draft_token_s() const;
 
   SpeculatorOptions options_;
   std::vector<std::unique_ptr<Drafter>> drafters_;
   std::unordered_map<SeqId, Record> records_;
   SpeculatorStats stats_;
-  double draft_token_s_ = 0;  // moving mean
+  // Moving means, of the steps in which drafts were tried: seconds, and drafts that came of it.
+  double tried_s_ = 0, tried_drafts_ = 0;
   std::vector<DraftTask*> open_;
   std::vector<DraftWish> wishes_;
 };
