@@ -21,10 +21,10 @@ struct ExitSearchOptions {
 struct ExitTuning {
   int num_layers = 0;
   int num_tokens = 0;  // of the text
-  ExitCosts costs;
-  std::vector<ExitCandidate> steps;  // one layer skipped, two, and so on
-  ExitCandidate chosen;              // of these
-  double draft_s = 0;                // a draft of the chosen, as measured
+  ExitCosts costs = {};
+  std::vector<ExitCandidate> steps = {};  // one layer skipped, two, and so on
+  ExitCandidate chosen = {};              // of these
+  double draft_s = 0;                     // a draft of the chosen, as measured
 };
 
 // The options with which load_model() gives room for the search. Errors: those of
