@@ -165,7 +165,8 @@ Result<void> show_result(BenchResult result, const Invocation& invocation, Termi
   result.machine = machine_text();
   result.command = command_text(invocation);
   result.settings["version"] = fmt::format("{} ({})", version(), commit());
-  result.cost_per_hour = invocation.options.find<double>("cost_per_hour");
+  if (invocation.options.has("cost_per_hour"))
+    result.cost_per_hour = invocation.options.find<double>("cost_per_hour");
   return write_result(result, invocation, terminal, text);
 }
 
