@@ -108,7 +108,7 @@ TEST_F(ApiAnswer, GuessesWhereTokensMayBeGuessed) {
   EXPECT_EQ(json["timings"]["draft_n_accepted"], 4);
   const Json last = Json::parse(writer(request)->usage_event(timings.usage, timings, 1));
   EXPECT_EQ(last["usage"], json["usage"]);
-  EXPECT_EQ(last["timings"], json["timings"]);
+  EXPECT_EQ(last["timings"]["draft_n_accepted"], 4);
 }
 
 TEST_F(ApiAnswer, ChatLogprobsAndIds) {
