@@ -107,8 +107,9 @@ Result<std::unique_ptr<Speculator>> make_speculator(const SpeculativeConfig& con
         drafters.push_back(std::make_unique<SuffixDrafter>(config.suffix));
         break;
       case DraftMethod::draft_model: {
-        OCTAVO_TRY(auto drafter, ModelDrafter::create(*models.draft_model, num_tokens,
-                                                      config.rejection_sample_method));
+        OCTAVO_TRY(auto drafter,
+                   ModelDrafter::create(*models.draft_model, num_tokens,
+                                        config.rejection_sample_method, config.branching_factor));
         drafters.push_back(std::move(drafter));
         break;
       }

@@ -10,7 +10,8 @@
 namespace octavo {
 
 Result<std::unique_ptr<ModelDrafter>> ModelDrafter::create(Model& model, int num_tokens,
-                                                           RejectionSampleMethod method) {
+                                                           RejectionSampleMethod method,
+                                                           int branching_factor) {
   const ModelLimits& limits = model.limits();
   if (limits.vocab_size < num_tokens)
     return fail(ErrorCode::invalid_argument,
@@ -22,15 +23,17 @@ Result<std::unique_ptr<ModelDrafter>> ModelDrafter::create(Model& model, int num
              AlignedBuffer::allocate(static_cast<size_t>(limits.max_logits_rows) *
                                          static_cast<size_t>(limits.logits_stride) * sizeof(float),
                                      AlignedBuffer::Use::sparse));
-  return std::unique_ptr<ModelDrafter>(
-      new ModelDrafter(model, num_tokens, method, std::move(pool), std::move(logits)));
+  return std::unique_ptr<ModelDrafter>(new ModelDrafter(model, num_tokens, method, branching_factor,
+                                                        std::move(pool), std::move(logits)));
 }
 
 ModelDrafter::ModelDrafter(Model& model, int num_tokens, RejectionSampleMethod method,
-                           std::unique_ptr<BlockPool> pool, AlignedBuffer logits)
+                           int branching_factor, std::unique_ptr<BlockPool> pool,
+                           AlignedBuffer logits)
     : model_(model),
       num_tokens_(num_tokens),
       method_(method),
+      branching_factor_(branching_factor),
       pool_(std::move(pool)),
       logits_(std::move(logits)),
       sampler_(num_tokens) {}
@@ -70,6 +73,8 @@ void ModelDrafter::propose(std::span<DraftTask* const> tasks) {
     work_.push_back({task, &state_of(*task), {task->tokens.begin(), task->tokens.end()}});
   while (compute()) {
   }
+  for (const Work& work : work_)
+    if (!work.siblings.empty()) add_siblings(*work.task, work.probabilities, work.siblings);
 }
 
 // One forward: of each open sequence what it has not computed, as far as the batch reaches. Whoever
@@ -120,9 +125,18 @@ void ModelDrafter::draw(std::span<Work* const> rows) {
                         static_cast<size_t>(num_tokens_));
     work.open = extend_guess(task, work.tokens, row, method_, sampler_);
     if (!work.open) continue;
+    if (branching_factor_ > 1 && is_greedy(*task.params)) note_siblings(work, row);
     work.tokens.push_back(task.draft.back());
     work.open = std::cmp_less(task.draft.size(), task.max_tokens);
   }
+}
+
+void ModelDrafter::note_siblings(Work& work, std::span<const float> row) const {
+  const std::vector<TokenId>& draft = work.task->draft;
+  const std::vector<SiblingGuess> beside =
+      siblings_of(row, static_cast<int>(draft.size()) - 1, draft.back(), branching_factor_ - 1,
+                  work.probabilities.emplace_back());
+  work.siblings.insert(work.siblings.end(), beside.begin(), beside.end());
 }
 
 }  // namespace octavo

@@ -10,15 +10,18 @@
 #include "model/model.h"
 #include "sampling/sampler.h"
 #include "spec/drafter.h"
+#include "spec/siblings.h"
 #include "tensor/aligned_buffer.h"
 
 namespace octavo {
 
 class ModelDrafter final : public Drafter {
  public:
-  // num_tokens: the tokenizer's, of which the model must have as many.
+  // num_tokens: the tokenizer's, of which the model must have as many. branching_factor: guesses
+  // for one place, of greedy answers.
   static Result<std::unique_ptr<ModelDrafter>> create(
-      Model& model, int num_tokens, RejectionSampleMethod method = RejectionSampleMethod::strict);
+      Model& model, int num_tokens, RejectionSampleMethod method = RejectionSampleMethod::strict,
+      int branching_factor = 1);
 
   std::string_view name() const override { return "draft_model"; }
   void propose(std::span<DraftTask* const> tasks) override;
@@ -36,21 +39,25 @@ class ModelDrafter final : public Drafter {
   struct Work {
     DraftTask* task;
     State* state;
-    std::vector<TokenId> tokens;  // of the task, with the draft so far
-    bool open = true;             // gets another token
+    std::vector<TokenId> tokens;              // of the task, with the draft so far
+    bool open = true;                         // gets another token
+    std::vector<double> probabilities = {};   // of the draft's tokens, and
+    std::vector<SiblingGuess> siblings = {};  // what stands beside them
   };
 
-  ModelDrafter(Model& model, int num_tokens, RejectionSampleMethod method,
+  ModelDrafter(Model& model, int num_tokens, RejectionSampleMethod method, int branching_factor,
                std::unique_ptr<BlockPool> pool, AlignedBuffer logits);
 
   State& state_of(const DraftTask& task);
   bool reserve(Work& work, int num_tokens);
   bool compute();
   void draw(std::span<Work* const> rows);
+  void note_siblings(Work& work, std::span<const float> row) const;
 
   Model& model_;
   int num_tokens_;
   RejectionSampleMethod method_;
+  int branching_factor_;
   std::unique_ptr<BlockPool> pool_;
   AlignedBuffer logits_;
   Sampler sampler_;

@@ -113,6 +113,8 @@ std::vector<Setting> draft_settings(const std::string& model, const std::string&
   add("suffix", R"("method": "suffix", "num_speculative_tokens": 9, "branching_factor": 3)",
       [](O o) { o.block_size = 16; });
   add("draft model", other + R"("num_speculative_tokens": 3)", [](O) {});
+  add("draft model, trees", other + R"("num_speculative_tokens": 7, "branching_factor": 3)",
+      [](O o) { o.block_size = 16; });
   add("draft model, one at a time", other + R"("num_speculative_tokens": 7)",
       [](O o) { o.max_num_seqs = 1; });
   add(
