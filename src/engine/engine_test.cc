@@ -179,6 +179,18 @@ TEST(Engine, BadPromptsAreRefusedAndTheEngineLives) {
   EXPECT_TRUE(s.run(greedy(4)));
 }
 
+TEST(Engine, BadPredictionsAreRefused) {
+  Rig s(hash_logits);
+  for (const int id : {-1, 265, 99999}) {
+    const auto prediction = std::make_shared<std::vector<TokenId>>(3, TokenId{id});
+    const auto out = s.engine->run(
+        {.prompt_token_ids = {TokenId{'a'}}, .params = greedy(4), .prediction = prediction});
+    ASSERT_FALSE(out);
+    EXPECT_EQ(out.error().code, ErrorCode::invalid_argument);
+    EXPECT_NE(out.error().message.find("prediction"), std::string::npos);
+  }
+}
+
 TEST(Engine, BadLogitsAreAnErrorNeverATokenZero) {
   for (float bad : {std::nanf(""), INFINITY}) {
     Rig s([bad](const std::vector<TokenId>& history, std::span<float> row) {
