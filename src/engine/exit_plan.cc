@@ -10,6 +10,7 @@ namespace octavo {
 namespace {
 
 constexpr int kMaxDepth = 3;
+constexpr int kMaxLayer = 1 << 20;
 constexpr size_t kMaxBytes = 1 << 20;
 
 std::optional<std::string> file_name(const ModelSource& model) {
@@ -34,7 +35,8 @@ Result<EarlyExitOptions> parse_exit_plan(std::string_view text) {
   if (layers == parsed.root.end() || !layers->is_array()) return damaged("has no skip_layers");
   EarlyExitOptions plan;
   for (const auto& layer : *layers) {
-    if (!layer.is_number_integer()) return damaged("has a skipped layer that is no integer");
+    if (!layer.is_number_integer() || layer.get<double>() < 0 || layer.get<double>() > kMaxLayer)
+      return damaged("has a skipped layer that is none");
     plan.skipped_layers.push_back(layer.get<int>());
   }
   if (threshold == parsed.root.end()) return plan;

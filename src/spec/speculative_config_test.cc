@@ -38,6 +38,30 @@ TEST(SpeculativeConfig, EveryFieldArrives) {
   EXPECT_EQ(config->suffix.min_token_prob, 0.25);
 }
 
+TEST(SpeculativeConfig, LayersToSkipAreOfEarlyExit) {
+  const auto config = parse_speculative_config(
+      R"({"method": "ngram,early-exit", "skip_layers": [7, 3], "draft_confidence_threshold": 0})");
+  ASSERT_TRUE(config) << config.error().message;
+  EXPECT_EQ(config->methods, (std::vector{ngram, early_exit}));
+  EXPECT_EQ(config->skip_layers, (std::vector{7, 3}));
+  EXPECT_EQ(config->draft_confidence_threshold, 0);
+  const auto tuned = parse_speculative_config(R"({"method": "early_exit"})");
+  ASSERT_TRUE(tuned);
+  EXPECT_FALSE(tuned->skip_layers);
+  EXPECT_FALSE(tuned->draft_confidence_threshold);
+  EXPECT_EQ(refused(R"({"method": "early_exit", "skip_layers": []})"), "");
+  for (const char* layers : {"3", "[-1]", "[1.5]", "[null]", "[1e99]", "\"3\"", "{}"})
+    EXPECT_NE(refused(R"({"method": "early_exit", "skip_layers": )" + std::string(layers) + "}")
+                  .find("list of integers"),
+              std::string::npos)
+        << layers;
+  EXPECT_NE(refused(R"({"method": "ngram", "skip_layers": [1]})").find("early_exit alone"),
+            std::string::npos);
+  EXPECT_NE(
+      refused(R"({"method": "ngram", "draft_confidence_threshold": 1})").find("early_exit alone"),
+      std::string::npos);
+}
+
 TEST(SpeculativeConfig, MethodsAreNamesWithCommas) {
   EXPECT_EQ(refused(R"({"method": "ngram,suffix"})"), "");
   for (const char* method : {R"("")", R"("eagle")", R"("ngram,")", R"(",ngram")",
