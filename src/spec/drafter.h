@@ -40,7 +40,7 @@ struct DraftTask {
   std::span<const TokenId> eog = {};  // as in SampleRequest, and so are these
   std::span<const std::vector<TokenId>> bad_words = {};
   const TokenMask* allowed_tokens = nullptr;  // nullptr: any
-  const LoraAdapter* adapter = nullptr;  // of the sequence
+  const LoraAdapter* adapter = nullptr;       // of the sequence
   // The blocks that the model has its K and V in, with room for so many positions from the last
   // token on, to be written until propose() returns; empty: there are none. At most once.
   std::function<std::span<const BlockId>(int num_tokens)> lend_blocks = {};
