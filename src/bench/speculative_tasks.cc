@@ -39,9 +39,10 @@ void add_random(const LoadedEngine& engine, size_t max_prompts, SpeculativeTask&
   const auto vocabulary = static_cast<int>(engine.tokenizer->vocab_size());
   const int first = vocabulary / 10;
   const size_t count = std::min<size_t>(kRandomPrompts, max_prompts);
+  const auto length = static_cast<uint64_t>(std::min(kRandomTokens, engine.max_model_len / 2));
   for (uint32_t i = 0; i < count; ++i) {
     auto& prompt = task.prompts.emplace_back();
-    for (uint64_t place = 0; place < kRandomTokens; ++place)
+    for (uint64_t place = 0; place < length; ++place)
       prompt.push_back(
           TokenId{first + static_cast<int>(uniform(kSeed, i, place) * (vocabulary - first))});
   }
