@@ -897,6 +897,28 @@ class Bench(Case):
         self.assertEqual(2, text.count("left out: depth 9999"))
         self.assertEqual(4, len(re.findall(r"^decode +", text, re.MULTILINE)))
 
+    def test_speculative(self):
+        args = ("bench", "speculative", TINY, "--tasks", "random", "--batch-size", "1,3", "--output-len", "8",
+                "--num-prompts", "2", "--repeat", "1", "--synthetic-acceptance", "0,1", "--speculative-config",
+                '{"method": "ngram"}', "--speculative-config", '{"method": "suffix"}')
+        kept = self.tmp / "speculative.json"
+        text = self.ok(*args, "--output", kept)
+        rows = re.findall(r"^random +(\d+)  (off|ngram|suffix|synthetic [01]) .*?(yes|NO|)$", text, re.MULTILINE)
+        methods = ("off", "ngram", "suffix", "synthetic 0", "synthetic 1")
+        self.assertEqual([(n, m, "" if m == "off" else "yes") for n in "13" for m in methods], rows[:10])
+        self.assertEqual(14, len(rows), "synthetic guesses have predictions, too")
+        runs = {run["name"]: run["settings"] for run in json.loads(kept.read_text())["runs"]}
+        self.assertEqual("0.000", runs["random, batch 1, synthetic 0"]["acceptance"])
+        self.assertEqual("1.000", runs["random, batch 3, synthetic 1"]["acceptance"])
+        self.assertIn("random, batch 1, off", self.ok("bench", "diff", kept, kept))
+        for words, wrong in ((["poetry", "copy, code"], ("--tasks", "poetry")),
+                             (["--synthetic-acceptance", "1.5"], ("--synthetic-acceptance", "0.5,1.5")),
+                             (["--draft-model"], ("--speculative-config", '{"method": "ngram"}', "--draft-model", TINY)),
+                             (["one draft model"], ("--speculative-config", '{"method": "draft_model", "model": "a"}',
+                                                    "--speculative-config", '{"method": "draft_model", "model": "b"}')),
+                             (["--speculative-config"], ("--speculative-config", "{}"))):
+            self.refused(2, words, "bench", "speculative", TINY, *wrong)
+
 
 class Pages(Case):
     def test_the_docs_page_is_the_generated_one(self):
