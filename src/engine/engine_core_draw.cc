@@ -75,9 +75,9 @@ void EngineCore::take_all(std::span<Job> jobs, int first_row) {
     if (!job.request->ended) deliver(job);
 }
 
-// Each token is drawn with everything before it known, and if its guess is certain or the request
-// greedy as it would be without drafts: so a draft changes no answer. One that was drawn itself
-// changes no distribution. One that comes true saves the step that would have computed it.
+// Each token is drawn with everything before it known. If nobody drew its guess at random, it is
+// drawn as it would be without a guess: no answer changes. Else no distribution does. A guess that
+// comes true saves the step that would have computed it.
 void EngineCore::take(Job& job, int first_row, Sampler& sampler) {
   const auto stride = static_cast<size_t>(model_.limits().logits_stride);
   for (;;) {
@@ -178,7 +178,8 @@ void EngineCore::deliver(const Job& job) {
     commit_token(request, choice, std::move(*sample));
   }
   const size_t gained = choice.tokens().size() - before;
-  if (job.num_drafts > 0) note_drafts(job, static_cast<int>(gained) - 1);
+  // The end of an answer may have been guessed, too.
+  if (job.num_drafts > 0) note_drafts(job, std::min(static_cast<int>(gained), job.num_taken - 1));
   outcomes_.push_back({.id = request.ids[i],
                        .tokens = std::span(choice.tokens()).last(gained),
                        .finished = choice.finished(),
