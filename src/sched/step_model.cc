@@ -23,7 +23,8 @@ StepTimeModel::Vector StepTimeModel::features(const StepWork& work) {
           static_cast<double>(work.kv_tokens) / 1024.0,
           work.num_seqs / 4.0,
           static_cast<double>(work.prefill_pairs) / 16384.0,
-          work.draft_tokens / 4.0};
+          work.draft_tokens / 4.0,
+          work.draft_tokens > 0 ? 1.0 : 0.0};
 }
 
 double StepTimeModel::dot(const Vector& x) const {

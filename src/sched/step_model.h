@@ -1,6 +1,5 @@
 // How long a step takes, learned while steps run: t = a + b * prefill tokens + c * KV tokens read +
-// d * sequences + e * prefill pairs +
-// f * draft tokens. One object per engine; whoever plans reads it.
+// d * sequences + e * prefill pairs + f * draft tokens, + g if there are any. One object per engine; whoever plans reads it.
 #pragma once
 
 #include <array>
@@ -43,7 +42,7 @@ class StepTimeModel {
   double relative_error() const { return error_; }
 
  private:
-  static constexpr int kTerms = 6;
+  static constexpr int kTerms = 7;
   using Vector = std::array<double, kTerms>;
 
   // What the steps of one kind say: sums over products of their terms. Those with prefill and those

@@ -5,7 +5,8 @@
 namespace octavo {
 namespace {
 
-constexpr double kWeight = 0.1;  // of the latest draft in the moving mean of its place
+// Less gain than this is lost in what predictions are wrong by.
+constexpr double kLeastGain = 1.08;
 
 struct Step {
   size_t wish;
@@ -14,19 +15,19 @@ struct Step {
 
 }  // namespace
 
-void AcceptanceRate::observe(int num_drafts, int num_accepted) {
+void AcceptanceRate::observe(int num_drafts, int num_accepted, double weight) {
   ++num_observed_;
   const int tested = std::min({num_drafts, num_accepted + 1, kMaxDraftTokens});
   for (int i = 0; i < tested; ++i) {
     double& rate = rates_[static_cast<size_t>(i)];
-    rate += kWeight * ((i < num_accepted ? 1.0 : 0.0) - rate);
+    rate += weight * ((i < num_accepted ? 1.0 : 0.0) - rate);
   }
   // Places that were not reached follow the last one that was, or a run of failures at the first
   // would leave them at their best for ever.
   if (num_accepted < tested)
     for (int i = tested; i < kMaxDraftTokens; ++i) {
       double& rate = rates_[static_cast<size_t>(i)];
-      rate += kWeight * (rates_[static_cast<size_t>(tested - 1)] - rate);
+      rate += weight * (rates_[static_cast<size_t>(tested - 1)] - rate);
     }
 }
 
@@ -35,10 +36,11 @@ void AcceptanceRate::observe(int num_drafts, int num_accepted) {
 // needed then is cut, and so is all behind it, which is reached less often still.
 void cut_drafts(std::span<DraftWish> wishes, const StepWork& work, const StepTimeModel& step_model,
                 double draft_token_s) {
-  StepWork more = work;
-  ++more.draft_tokens;
+  StepWork one = work, two = work;
+  one.draft_tokens = 1;
+  two.draft_tokens = 2;
   const double base_s = step_model.predict(work);
-  const double token_s = step_model.predict(more) - base_s + draft_token_s;
+  const double token_s = step_model.predict(two) - step_model.predict(one) + draft_token_s;
   std::vector<Step> steps;
   for (size_t i = 0; i < wishes.size(); ++i) {
     double probability = 1;
@@ -48,13 +50,16 @@ void cut_drafts(std::span<DraftWish> wishes, const StepWork& work, const StepTim
   }
   std::stable_sort(steps.begin(), steps.end(),
                    [](const Step& a, const Step& b) { return a.probability > b.probability; });
-  double tokens = work.num_seqs, seconds = base_s;
+  double tokens = work.num_seqs;
+  double seconds = step_model.predict(one) + draft_token_s - token_s;
   for (const Step& step : steps) {
     if (step.probability * seconds < token_s * tokens) break;
     tokens += step.probability;
     seconds += token_s;
     ++wishes[step.wish].num_drafts;
   }
+  if (tokens * base_s < kLeastGain * work.num_seqs * seconds)
+    for (DraftWish& wish : wishes) wish.num_drafts = 0;
 }
 
 }  // namespace octavo

@@ -15,9 +15,12 @@ inline constexpr int kMaxDraftTokens = 32;
 // only if those before it came true: rate(i) is that of place i given the places before.
 class AcceptanceRate {
  public:
-  void observe(int num_drafts, int num_accepted);
+  // weight: of this one in the moving means.
+  void observe(int num_drafts, int num_accepted, double weight = kWeight);
   double rate(int place) const { return rates_[static_cast<size_t>(place)]; }
   int64_t num_observed() const { return num_observed_; }
+
+  static constexpr double kWeight = 0.1;
 
  private:
   // Before anything is known: guesses come mostly true, so that they are tried.
@@ -38,8 +41,8 @@ struct DraftWish {
 };
 
 // Cuts the wishes of one step so that the tokens it is expected to give, over the time it is
-// predicted to take, are the most. `work`: the step without drafts. draft_token_s: what making one
-// more draft costs in itself.
+// predicted to take, are the most; to none if that is not clearly more than without any. `work`:
+// the step without drafts. draft_token_s: what making one more draft costs in itself.
 void cut_drafts(std::span<DraftWish> wishes, const StepWork& work, const StepTimeModel& step_model,
                 double draft_token_s);
 

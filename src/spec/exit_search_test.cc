@@ -51,17 +51,17 @@ TEST(ExitPrediction, ChoosesTheConfidenceThatTellsGoodDraftsFromBad) {
 // Layers 2 and 5 change nothing, 0 everything, each other one a tenth.
 TEST(ExitSearch, FindsTheLayersThatDoNotMatter) {
   int tried = 0;
-  ExitSearch search{
-      .num_layers = 8,
-      .costs = kCosts,
-      .sample = [&](std::span<const int> skipped) -> Result<std::vector<ExitSample>> {
-        ++tried;
-        EXPECT_TRUE(std::is_sorted(skipped.begin(), skipped.end()));
-        EXPECT_EQ(std::set(skipped.begin(), skipped.end()).size(), skipped.size());
-        int wrong = 0;
-        for (const int layer : skipped) wrong += layer == 0 ? 100 : layer == 2 || layer == 5 ? 0 : 10;
-        return samples(std::max(100 - wrong, 0), std::min(wrong, 100));
-      }};
+  ExitSearch search{.num_layers = 8,
+                    .costs = kCosts,
+                    .sample = [&](std::span<const int> skipped) -> Result<std::vector<ExitSample>> {
+                      ++tried;
+                      EXPECT_TRUE(std::is_sorted(skipped.begin(), skipped.end()));
+                      EXPECT_EQ(std::set(skipped.begin(), skipped.end()).size(), skipped.size());
+                      int wrong = 0;
+                      for (const int layer : skipped)
+                        wrong += layer == 0 ? 100 : layer == 2 || layer == 5 ? 0 : 10;
+                      return samples(std::max(100 - wrong, 0), std::min(wrong, 100));
+                    }};
   const auto found = search_exit(search);
   ASSERT_TRUE(found);
   EXPECT_EQ((*found)[1].skipped_layers, (std::vector{2, 5}));
@@ -113,12 +113,10 @@ TEST(ExitProbe, ComparesPlaceByPlace) {
 
 TEST(ExitProbe, TooLittleOfAnything) {
   StubModel model(280, 160, 20, hash_logits, 32);
-  const auto short_text =
-      ExitProbe::create(model, std::vector<TokenId>(40, TokenId{'a'}), 30, 280);
+  const auto short_text = ExitProbe::create(model, std::vector<TokenId>(40, TokenId{'a'}), 30, 280);
   ASSERT_FALSE(short_text);
   EXPECT_EQ(short_text.error().code, ErrorCode::invalid_argument);
-  const auto few_blocks =
-      ExitProbe::create(model, std::vector<TokenId>(60, TokenId{'a'}), 30, 280);
+  const auto few_blocks = ExitProbe::create(model, std::vector<TokenId>(60, TokenId{'a'}), 30, 280);
   ASSERT_FALSE(few_blocks);
   EXPECT_EQ(few_blocks.error().code, ErrorCode::resource_exhausted);
 }

@@ -6,9 +6,15 @@
 namespace octavo {
 namespace {
 
-// A sequence whose drafts are not worth it tries one again after so many steps: one row in 32
-// costs little, and how well it does may have changed.
-constexpr int kRetryAfter = 32;
+// Where drafts are not worth it, one of each sequence is tried again after so many steps, because
+// it may have changed how well they do; later and later while it has not.
+constexpr int kProbeAfter = 32, kProbeAfterAtMost = 512;
+// A probe stands for all that were not made since the last one.
+constexpr double kProbeWeight = 0.3;
+constexpr double kOverallWeight = 0.05;
+// If every step had drafts, nobody could tell what they cost: at first every other one has none,
+// in the end one in so many.
+constexpr int kCompareAfter = 32;
 constexpr double kTimeWeight = 0.1;
 // What takes less than this share of a step is tried in each one until it finds something.
 constexpr double kCheap = 0.02;
@@ -20,11 +26,18 @@ constexpr double kLeastDrafts = 0.25;
 
 Speculator::Speculator(const SpeculatorOptions& options,
                        std::vector<std::unique_ptr<Drafter>> drafters)
-    : options_(options), drafters_(std::move(drafters)) {}
+    : options_(options), drafters_(std::move(drafters)), probe_after_(kProbeAfter) {}
+
+Speculator::Record& Speculator::record_of(SeqId id) {
+  return records_.try_emplace(id, Record{.acceptance = overall_}).first->second;
+}
 
 void Speculator::propose(std::span<DraftTask> tasks, const StepWork& work,
                          const StepTimeModel& step_model) {
-  if (options_.adaptive) limit(tasks, work, step_model);
+  if (options_.adaptive) {
+    if (is_for_comparison(work)) return;
+    limit(tasks, work, step_model);
+  }
   const double start_s = options_.clock ? options_.clock() : 0;
   for (const auto& drafter : drafters_) {
     open_.clear();
@@ -33,9 +46,21 @@ void Speculator::propose(std::span<DraftTask> tasks, const StepWork& work,
     if (!open_.empty()) drafter->propose(open_);
   }
   note_time(tasks, options_.clock ? options_.clock() - start_s : 0);
-  const bool is_cheap = tried_s_ < kCheap * step_model.predict(work);
-  for (const DraftTask& task : tasks)
-    if (!task.draft.empty() || (task.max_tokens > 0 && !is_cheap)) records_[task.id].skipped = 0;
+  if (options_.adaptive) cut(tasks, work, step_model);
+  drafted_steps_ +=
+      std::ranges::any_of(tasks, [](const DraftTask& task) { return !task.draft.empty(); });
+}
+
+// Begins anew where there is much more or much less to do than there was.
+bool Speculator::is_for_comparison(const StepWork& work) {
+  if (work.num_seqs > 2 * compared_seqs_ || 2 * work.num_seqs < compared_seqs_) {
+    compared_seqs_ = work.num_seqs;
+    compare_after_ = 1;
+  }
+  if (drafted_steps_ < compare_after_) return false;
+  drafted_steps_ = 0;
+  compare_after_ = std::min(2 * compare_after_, kCompareAfter);
+  return true;
 }
 
 // Before drafts are made: a model that drafts takes time for each.
@@ -43,12 +68,46 @@ void Speculator::limit(std::span<DraftTask> tasks, const StepWork& work,
                        const StepTimeModel& step_model) {
   wishes_.clear();
   for (const DraftTask& task : tasks)
-    wishes_.push_back({&records_[task.id].acceptance, task.max_tokens});
+    wishes_.push_back({&record_of(task.id).acceptance, task.max_tokens});
   cut_drafts(wishes_, work, step_model, draft_token_s());
   for (size_t i = 0; i < tasks.size(); ++i) {
-    Record& record = records_[tasks[i].id];
+    record_of(tasks[i].id).probing = false;
     tasks[i].max_tokens = wishes_[i].num_drafts;
-    if (tasks[i].max_tokens == 0 && ++record.skipped >= kRetryAfter) tasks[i].max_tokens = 1;
+  }
+  probe(tasks);
+}
+
+// All in one step: it is slower for the first draft already.
+void Speculator::probe(std::span<DraftTask> tasks) {
+  const auto is_left_out = [](const DraftTask& task) { return task.max_tokens == 0; };
+  if (std::ranges::none_of(tasks, is_left_out) || ++since_probe_ < probe_after_) return;
+  for (DraftTask& task : tasks) {
+    if (!is_left_out(task)) continue;
+    task.max_tokens = 1;
+    record_of(task.id).probing = true;
+  }
+}
+
+// What is there may be too little for what a step with drafts costs more. Probes stay.
+void Speculator::cut(std::span<DraftTask> tasks, const StepWork& work,
+                     const StepTimeModel& step_model) {
+  const bool is_cheap = tried_s_ < kCheap * step_model.predict(work);
+  bool probes = false, found = false;
+  wishes_.clear();
+  for (const DraftTask& task : tasks) {
+    const Record& record = record_of(task.id);
+    probes |= record.probing;
+    found |= record.probing && !task.draft.empty();
+    wishes_.push_back({&record.acceptance, static_cast<int>(task.draft.size())});
+  }
+  if (probes && (found || !is_cheap)) since_probe_ = 0;
+  if (found) return;
+  cut_drafts(wishes_, work, step_model, 0);
+  for (size_t i = 0; i < tasks.size(); ++i) {
+    const auto kept = static_cast<size_t>(wishes_[i].num_drafts);
+    tasks[i].draft.resize(kept);
+    if (!tasks[i].parents.empty()) tasks[i].parents.resize(kept);
+    if (!tasks[i].q.empty()) tasks[i].q.resize(kept);
   }
 }
 
@@ -62,7 +121,7 @@ void Speculator::note_time(std::span<const DraftTask> tasks, double seconds) {
     if (task.max_tokens == 0) continue;
     any_tried = true;
     made += task.draft.size();
-    all_known &= std::exchange(records_[task.id].tried, true);
+    all_known &= std::exchange(record_of(task.id).tried, true);
   }
   if (!any_tried || !all_known) return;
   tried_s_ += kTimeWeight * (seconds - tried_s_);
@@ -79,7 +138,13 @@ void Speculator::verified(SeqId id, int num_drafts, int num_accepted, bool one_f
   stats_.num_accepted_tokens += num_accepted;
   for (int i = 0; i < num_accepted; ++i)
     ++stats_.num_accepted_tokens_per_pos[static_cast<size_t>(i)];
-  records_[id].acceptance.observe(num_accepted + one_failed, num_accepted);
+  Record& record = record_of(id);
+  const int num_tested = num_accepted + one_failed;
+  record.acceptance.observe(num_tested, num_accepted,
+                            record.probing ? kProbeWeight : AcceptanceRate::kWeight);
+  overall_.observe(num_tested, num_accepted, kOverallWeight);
+  if (record.probing)
+    probe_after_ = num_accepted > 0 ? kProbeAfter : std::min(2 * probe_after_, kProbeAfterAtMost);
 }
 
 void Speculator::finish(const FinishedSequence& sequence) {

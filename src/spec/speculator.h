@@ -53,20 +53,28 @@ class Speculator {
  private:
   struct Record {
     AcceptanceRate acceptance;
-    int skipped = 0;     // steps since its drafts were last tried
-    bool tried = false;  // some were asked for before
+    bool tried = false;    // some were asked for before
+    bool probing = false;  // its draft is not expected to be worth it
   };
 
+  Record& record_of(SeqId id);
+  bool is_for_comparison(const StepWork& work);
   void limit(std::span<DraftTask> tasks, const StepWork& work, const StepTimeModel& step_model);
+  void probe(std::span<DraftTask> tasks);
+  void cut(std::span<DraftTask> tasks, const StepWork& work, const StepTimeModel& step_model);
   void note_time(std::span<const DraftTask> tasks, double seconds);
   double draft_token_s() const;
 
   SpeculatorOptions options_;
   std::vector<std::unique_ptr<Drafter>> drafters_;
   std::unordered_map<SeqId, Record> records_;
+  AcceptanceRate overall_;             // what is expected of new sequences
+  int since_probe_ = 0, probe_after_;  // steps
   SpeculatorStats stats_;
   // Moving means, of the steps in which drafts were tried: seconds, and drafts that came of it.
   double tried_s_ = 0, tried_drafts_ = 0;
+  // Steps with drafts since the last one for comparison, how many there may be, and sequences then.
+  int drafted_steps_ = 0, compare_after_ = 1, compared_seqs_ = 0;
   std::vector<DraftTask*> open_;
   std::vector<DraftWish> wishes_;
 };
