@@ -110,7 +110,7 @@ Result<ExitTuning> tune_early_exit(const LoadedEngine& engine, const ExitSearchO
                    },
                    .on_step = options.on_step}));
   tuning.chosen = best_exit(tuning.steps);
-  tuning.draft_s = probe->step_seconds(tuning.chosen.skipped_layers);
+  tuning.draft_s = probe->draft_seconds(tuning.chosen.skipped_layers);
   return tuning;
 }
 

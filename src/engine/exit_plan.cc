@@ -9,7 +9,7 @@
 namespace octavo {
 namespace {
 
-constexpr int kMaxDepth = 3;
+constexpr int kMaxDepth = 4;  // of a list in a step of the search
 constexpr int kMaxLayer = 1 << 20;
 constexpr size_t kMaxBytes = 1 << 20;
 

@@ -27,10 +27,10 @@ class ExitProbe {
   // At each place. REQUIRES: check_skipped_layers().
   std::vector<ExitSample> sample(std::span<const int> skipped_layers);
 
-  // Medians over a few steps at the last place.
+  // Of steps at the end of the text, in turns, so that whatever else the machine does hits all.
   ExitCosts measure_costs();
-  // Of one token, with its logits.
-  double step_seconds(std::span<const int> skipped_layers, int num_tokens = 1);
+  // Of a draft: one token, with its logits.
+  double draft_seconds(std::span<const int> skipped_layers);
 
  private:
   struct Place {
@@ -43,6 +43,7 @@ class ExitProbe {
 
   void read_text(std::span<const int> positions);
   void take_places();
+  double time_step(std::span<const int> skipped_layers, int num_tokens);
   template <class Body>
   void each_row(std::span<const int> rows, const Body& body);
   float* logits() { return reinterpret_cast<float*>(logits_.data()); }

@@ -49,7 +49,7 @@ struct ExitSearch {
   // Samples of the model without these layers.
   std::function<Result<std::vector<ExitSample>>(std::span<const int> skipped)> sample;
   int candidates = 8;  // layers tried for each further one to skip; all of them for the first
-  int patience = 3;    // further layers that bring nothing before it gives up
+  int patience = 4;    // further layers that bring nothing before it gives up
   std::function<void(const ExitCandidate&)> on_step = {};  // may be empty
 };
 

@@ -126,10 +126,11 @@ void Speculator::note_time(std::span<const DraftTask> tasks, double seconds) {
   if (!any_tried || !all_known) return;
   tried_s_ += kTimeWeight * (seconds - tried_s_);
   tried_drafts_ += kTimeWeight * (static_cast<double>(made) - tried_drafts_);
+  tried_ += kTimeWeight * (1 - tried_);
 }
 
 double Speculator::draft_token_s() const {
-  return tried_s_ / std::max(tried_drafts_, kLeastDrafts);
+  return tried_ > 0 ? tried_s_ / std::max(tried_drafts_, kLeastDrafts * tried_) : 0;
 }
 
 void Speculator::verified(SeqId id, int num_drafts, int num_accepted, bool one_failed) {

@@ -71,8 +71,8 @@ class Speculator {
   AcceptanceRate overall_;             // what is expected of new sequences
   int since_probe_ = 0, probe_after_;  // steps
   SpeculatorStats stats_;
-  // Moving means, of the steps in which drafts were tried: seconds, and drafts that came of it.
-  double tried_s_ = 0, tried_drafts_ = 0;
+  // Moving means, of the steps in which drafts were tried: seconds, drafts that came of it, and 1.
+  double tried_s_ = 0, tried_drafts_ = 0, tried_ = 0;
   // Steps with drafts since the last one for comparison, how many there may be, and sequences then.
   int drafted_steps_ = 0, compare_after_ = 1, compared_seqs_ = 0;
   std::vector<DraftTask*> open_;
