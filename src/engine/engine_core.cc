@@ -272,7 +272,11 @@ void EngineCore::guess() {
     if (!choice.tokens().empty() && most > 0) guesses_.push_back(guess_of(id, most));
   }
   if (guesses_.empty()) return;
-  options_.speculator->propose(guesses_, work, scheduler_->step_model());
+  try {
+    options_.speculator->propose(guesses_, work, scheduler_->step_model());
+  } catch (const std::exception&) {  // of a model that drafts: answers do not depend on it
+    for (DraftTask& guess : guesses_) guess.draft.clear(), guess.parents.clear(), guess.q.clear();
+  }
   for (const DraftTask& guess : guesses_) {
     // An empty one takes the place of one that found no room in the last step.
     scheduler_->set_drafts(guess.id, {guess.draft, guess.parents});

@@ -91,7 +91,7 @@ void Speculator::probe(std::span<DraftTask> tasks) {
 // What is there may be too little for what a step with drafts costs more. Probes stay.
 void Speculator::cut(std::span<DraftTask> tasks, const StepWork& work,
                      const StepTimeModel& step_model) {
-  const bool is_cheap = tried_s_ < kCheap * step_model.predict(work);
+  const bool is_cheap = tried_s_ < kCheap * tried_ * step_model.predict(work);
   bool probes = false, found = false;
   wishes_.clear();
   for (const DraftTask& task : tasks) {
