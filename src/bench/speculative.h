@@ -42,7 +42,7 @@ struct SpeculativePrediction {
 struct SpeculativeRow {
   std::string task, method;
   int batch_size = 0;
-  double tok_s = 0, off_tok_s = 0;  // of steps that read no prompt; medians
+  double tok_s = 0, off_tok_s = 0;  // of steps of full batches that read no prompt; medians
   double speedup = 0;  // median over the rounds; within one, by the run without beside it
   double lowest = 0, highest = 0;  // of the rounds
   double acceptance = 0;           // share of the verified guesses that came true

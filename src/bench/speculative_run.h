@@ -18,7 +18,7 @@ using Answers = std::vector<std::vector<TokenId>>;  // by prompt
 struct SpeculativeRun {
   RunResult record;
   Answers answers;
-  // Of steps that read no prompt.
+  // Of steps of full batches that read no prompt.
   int64_t tokens = 0;       // that answers gained
   int64_t slots = 0;        // sequences in them: each would have gained one token without guesses
   int64_t kv_tokens = 0;    // context looked back on, summed over the sequences
@@ -29,8 +29,8 @@ struct SpeculativeRun {
   double tok_s() const { return seconds > 0 ? static_cast<double>(tokens) / seconds : 0; }
 };
 
-// An engine to measure, over a model that others use too, though not at the same time: nothing is
-// kept in the prefix cache from run to run.
+// An engine to measure, over a model that others use too, though not at the same time: no run finds
+// anything of another one in the prefix cache.
 class SpeculativeEngine {
  public:
   // speculator: nullptr: none.
@@ -38,26 +38,29 @@ class SpeculativeEngine {
                                                            const EngineOptions& options,
                                                            std::unique_ptr<Speculator> speculator);
 
-  // Every prompt once, and again from the first until there are `batch_size` of them; so many at
-  // once. What is learned from answers is used in this run alone, and not in a repetition of the
-  // same prompt. Errors: those of requests.
+  // Every prompt once, and again from the first until there are twice as many as `batch_size`, if
+  // that is not 1; `batch_size` at once. What is learned from answers is used in this run alone,
+  // and not in a repetition of the same prompt. Errors: those of requests.
   Result<SpeculativeRun> run(const SpeculativeTask& task, int batch_size, int output_len);
 
   // How long steps take, as the engine has learned so far.
   StepTimeModel step_model();
 
  private:
-  struct Wave;
+  struct Open;
 
   SpeculativeEngine() = default;
   void record_step(const StepReport& report);
   SpeculatorStats stats();
-  Result<void> answer(const SpeculativeTask& task, size_t first, size_t last, int output_len);
+  Request request(const SpeculativeTask& task, size_t i, int output_len) const;
+  Result<void> read_prompt(const SpeculativeTask& task, size_t i);
+  void start(const SpeculativeTask& task, size_t i, int output_len, Open& open);
 
   std::unique_ptr<Engine> engine_;
   // Of the run on its way; while requests are, of the engine's thread.
   SpeculativeRun run_;
   std::chrono::steady_clock::time_point start_;
+  int batch_size_ = 0;
   int64_t gained_ = 0;  // by the step on its way
   int num_runs_ = 0;
 };

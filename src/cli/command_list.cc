@@ -128,7 +128,9 @@ constexpr std::array kCommands = {
         Command::bench_speculative, "bench speculative", kModelOnly,
         "Measures what guessing tokens ahead gains, by task and batch size.",
         "The same prompts are answered without guesses and with each way of guessing, in turns; "
-        "the table has medians over the rounds. speed-up: tokens per second of the steps that read "
+        "the table has medians over the rounds. A batch is kept full: where an answer ends, the "
+        "next "
+        "begins. speed-up: tokens per second of the steps of full batches that read "
         "no prompt, over those without guesses in the same round. true: guesses that came true, of "
         "those that were verified. tok/guess: tokens that a step gave where a guess was verified, "
         "the sure one included. tok/step: tokens of a sequence in a step. drafting: share of the "
