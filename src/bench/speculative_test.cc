@@ -72,7 +72,7 @@ TEST(Speculative, SetsEveryMethodBesideNone) {
     EXPECT_LE(row.speedup, row.highest);
     EXPECT_GE(row.tokens_per_step, 1);
     EXPECT_FALSE(row.predicted);
-    ASSERT_EQ(row.record.requests.size(), row.batch_size == 1 ? 2u : 3u);
+    ASSERT_EQ(row.record.requests.size(), row.batch_size == 1 ? 2u : 6u);
     for (const RequestRecord& request : row.record.requests) {
       EXPECT_EQ(request.token_s.size(), 12u);
       EXPECT_EQ(request.finish_reason, "length");
