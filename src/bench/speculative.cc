@@ -31,6 +31,13 @@ struct Lane {
   std::unique_ptr<SpeculativeEngine> engine;
 };
 
+// Guesses that are drawn themselves keep the distribution, not the answer of a seed.
+bool keeps_answers(const SpeculativeMethod& method, const SamplingParams& params) {
+  if (is_greedy(params) || method.config.empty()) return true;
+  const auto config = parse_speculative_config(method.config);
+  return config && config->rejection_sample_method == RejectionSampleMethod::strict;
+}
+
 Result<std::unique_ptr<Speculator>> synthetic_speculator(const LoadedEngine& loaded,
                                                          double acceptance,
                                                          const KnownAnswers& answers) {
@@ -57,6 +64,10 @@ Result<std::unique_ptr<Speculator>> speculator_of(const SpeculativeMethod& metho
   OCTAVO_TRY(const SpeculativeConfig config, parse_speculative_config(method.config));
   return make_speculator(config, drafting_models(loaded),
                          static_cast<int>(loaded.tokenizer->vocab_size()));
+}
+
+const char* text_of(const std::optional<bool>& same) {
+  return !same ? "n/a" : *same ? "yes" : "no";
 }
 
 double share(double part, double whole) { return whole > 0 ? part / whole : 0; }
@@ -94,12 +105,13 @@ class Cell {
                        .method = lanes_[lane].method.name,
                        .batch_size = batch_size_,
                        .record = {}};
+    if (!keeps_answers(lanes_[lane].method, task_.params)) row.same_answers.reset();
     std::vector<double> speeds, off_speeds, ratios;
     for (size_t i = 0; i < runs.size(); ++i) {
       speeds.push_back(runs[i].tok_s());
       off_speeds.push_back(off[i].tok_s());
       ratios.push_back(share(speeds[i], off_speeds[i]));
-      row.same_answers = row.same_answers && runs[i].answers == off[0].answers;
+      if (runs[i].answers != off[0].answers && row.same_answers) row.same_answers = false;
     }
     row.tok_s = median(speeds);
     row.off_tok_s = median(off_speeds);
@@ -167,7 +179,7 @@ class Cell {
                            {"accepted_length", fmt::format("{:.2f}", row.accepted_length)},
                            {"tokens_per_step", fmt::format("{:.2f}", row.tokens_per_step)},
                            {"draft_share", fmt::format("{:.4f}", row.draft_share)},
-                           {"same_answers", row.same_answers ? "yes" : "no"}};
+                           {"same_answers", text_of(row.same_answers)}};
     if (!row.predicted) return;
     row.record.settings["draft_cost"] = fmt::format("{:.3f}", row.draft_cost);
     row.record.settings["predicted_speedup"] = fmt::format("{:.3f}", row.predicted->speedup);

@@ -50,7 +50,8 @@ struct SpeculativeRow {
   double tokens_per_step = 0;  // of one sequence
   double draft_share = 0;      // of the time
   double draft_cost = 0;       // of one guess of one sequence, in steps without guesses
-  bool same_answers = true;    // as without guessing
+  // As without guessing; nothing: they need not be (probabilistic, and not greedy).
+  std::optional<bool> same_answers = true;
   std::optional<SpeculativePrediction> predicted = {};  // of synthetic guesses
   RunResult record;                                     // of the median round
 };

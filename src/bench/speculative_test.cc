@@ -66,7 +66,7 @@ TEST(Speculative, SetsEveryMethodBesideNone) {
   EXPECT_EQ(calls, 6);
   ASSERT_EQ(rows->size(), 6u);
   for (const SpeculativeRow& row : *rows) {
-    EXPECT_TRUE(row.same_answers) << row.method;
+    EXPECT_EQ(row.same_answers, true) << row.method;
     EXPECT_GT(row.tok_s, 0);
     EXPECT_LE(row.lowest, row.speedup);
     EXPECT_LE(row.speedup, row.highest);
@@ -100,7 +100,7 @@ TEST(Speculative, GuessesThatAlwaysComeTrueFillTheirSteps) {
   const SpeculativeRow& never = find(*rows, "random", 1, "never");
   EXPECT_EQ(never.acceptance, 0);
   EXPECT_EQ(never.tokens_per_step, 1);
-  for (const SpeculativeRow& row : *rows) EXPECT_TRUE(row.same_answers) << row.method;
+  for (const SpeculativeRow& row : *rows) EXPECT_EQ(row.same_answers, true) << row.method;
 }
 
 TEST(Speculative, RefusesWhatCannotBe) {

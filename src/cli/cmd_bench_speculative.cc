@@ -117,7 +117,10 @@ std::vector<std::string> cells(const SpeculativeRow& row) {
           guesses ? fmt::format("{:.2f}", row.accepted_length) : "",
           fmt::format("{:.2f}", row.tokens_per_step),
           guesses ? percent(row.draft_share) : "",
-          guesses ? (row.same_answers ? "yes" : "NO") : ""};
+          !guesses            ? ""
+          : !row.same_answers ? "n/a"
+          : *row.same_answers ? "yes"
+                              : "NO"};
 }
 
 std::string predictions(const std::vector<SpeculativeRow>& rows) {
@@ -159,7 +162,7 @@ BenchResult to_result(std::vector<SpeculativeRow> rows, const std::string& model
 }
 
 Result<void> check_same(const std::vector<SpeculativeRow>& rows) {
-  const auto wrong = std::ranges::find(rows, false, &SpeculativeRow::same_answers);
+  const auto wrong = std::ranges::find(rows, std::optional(false), &SpeculativeRow::same_answers);
   if (wrong == rows.end()) return {};
   return fail(ErrorCode::numeric_error,
               fmt::format("answers to {} at batch size {} with {} are not those without guesses; "

@@ -175,6 +175,10 @@ Result<LoadedEngine> load_model(const EngineOptions& options) {
   OCTAVO_TRY(engine.pooling, pooling_config(options, file, engine.config));
   const bool is_encoder = engine.config.architecture->encoder;
   if (is_encoder) adapt_to_encoder(options, model_options);
+  if (is_encoder && !speculation.methods.empty())
+    return fail(ErrorCode::invalid_argument,
+                "--speculative-config: this model is an encoder and writes nothing that could be "
+                "guessed; leave it out");
   if (speculation.uses(DraftMethod::early_exit)) {
     OCTAVO_TRY(engine.early_exit, early_exit_options(speculation, options.pack_folder, file,
                                                      is_encoder ? 0 : engine.config.num_layers));

@@ -88,7 +88,9 @@ Result<EarlyExitOptions> early_exit_options(const SpeculativeConfig& config,
                   "skip; run `octavo tune early-exit MODEL` once, or name them in \"skip_layers\"");
     options = std::move(*found);
   }
-  OCTAVO_CHECK_OK(check_skipped_layers(apply(config, options).skipped_layers, num_layers));
+  if (auto checked = check_skipped_layers(apply(config, options).skipped_layers, num_layers);
+      !checked)
+    return fail(checked.error().code, "--speculative-config: " + checked.error().message);
   return options;
 }
 

@@ -131,6 +131,9 @@ Result<void> check(const SpeculativeConfig& config, bool names_model) {
   if (config.uses(DraftMethod::draft_model) != names_model)
     return refuse("model", names_model ? "is of the method draft_model alone"
                                        : "is missing: the model that drafts");
+  if (config.branching_factor > 1 && !config.uses(DraftMethod::suffix) &&
+      !config.uses(DraftMethod::draft_model))
+    return refuse("branching_factor", "is of the methods suffix and draft_model alone");
   if (config.uses(DraftMethod::early_exit)) return {};
   if (config.skip_layers) return refuse("skip_layers", "is of the method early_exit alone");
   if (config.draft_confidence_threshold)
