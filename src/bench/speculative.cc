@@ -38,8 +38,8 @@ bool keeps_answers(const SpeculativeMethod& method, const SamplingParams& params
   return config && config->rejection_sample_method == RejectionSampleMethod::strict;
 }
 
-Result<std::unique_ptr<Speculator>> synthetic_speculator(const LoadedEngine& loaded,
-                                                         double acceptance,
+Result<std::unique_ptr<Speculator>> synthetic_speculator(const SpeculativeMethod& method,
+                                                         const LoadedEngine& loaded,
                                                          const KnownAnswers& answers) {
   const ModelLimits& limits = loaded.model->limits();
   std::unique_ptr<Drafter> model;
@@ -48,11 +48,12 @@ Result<std::unique_ptr<Speculator>> synthetic_speculator(const LoadedEngine& loa
                                            static_cast<int>(loaded.tokenizer->vocab_size())));
   }
   std::vector<std::unique_ptr<Drafter>> drafters;
-  drafters.push_back(std::make_unique<SyntheticDrafter>(answers, acceptance, std::move(model)));
+  drafters.push_back(
+      std::make_unique<SyntheticDrafter>(answers, *method.synthetic, std::move(model)));
   const int most = std::min(limits.max_logits_rows, limits.max_num_batched_tokens) - 1;
   return std::make_unique<Speculator>(
       SpeculatorOptions{.num_speculative_tokens = std::min(kSyntheticTokens, most),
-                        .adaptive = true,
+                        .adaptive = method.adaptive,
                         .clock = seconds_now},
       std::move(drafters));
 }
@@ -60,7 +61,7 @@ Result<std::unique_ptr<Speculator>> synthetic_speculator(const LoadedEngine& loa
 Result<std::unique_ptr<Speculator>> speculator_of(const SpeculativeMethod& method,
                                                   const LoadedEngine& loaded,
                                                   const KnownAnswers& answers) {
-  if (method.synthetic) return synthetic_speculator(loaded, *method.synthetic, answers);
+  if (method.synthetic) return synthetic_speculator(method, loaded, answers);
   OCTAVO_TRY(const SpeculativeConfig config, parse_speculative_config(method.config));
   return make_speculator(config, drafting_models(loaded),
                          static_cast<int>(loaded.tokenizer->vocab_size()));

@@ -19,6 +19,7 @@ struct SpeculativeMethod {
   // That guesses are right with this probability, and cost what the draft model's do, if there is
   // one.
   std::optional<double> synthetic = {};
+  bool adaptive = true;  // of synthetic guesses; false: as many as there are, always
 };
 
 struct SpeculativeOptions {

@@ -89,7 +89,8 @@ TEST(Speculative, GuessesThatAlwaysComeTrueFillTheirSteps) {
   ASSERT_TRUE(engine) << engine.error().message;
   SpeculativeOptions options = few_tokens();
   options.batch_sizes = {1};
-  options.methods = {{.name = "always", .synthetic = 1.0}, {.name = "never", .synthetic = 0.0}};
+  options.methods = {{.name = "always", .synthetic = 1.0, .adaptive = false},
+                     {.name = "never", .synthetic = 0.0, .adaptive = false}};
   const auto rows = measure_speculation(*engine, options);
   ASSERT_TRUE(rows) << rows.error().message;
   const SpeculativeRow& always = find(*rows, "random", 1, "always");
