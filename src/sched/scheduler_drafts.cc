@@ -1,5 +1,6 @@
 // Drafts on their way through a step: behind the tokens of their sequence, and where they branch,
 // in blocks of their own.
+#include <cassert>
 #include <utility>
 
 #include "sched/scheduler.h"
@@ -15,6 +16,7 @@ const std::vector<SeqId>& Scheduler::decoding() {
 }
 
 void Scheduler::set_drafts(SeqId id, const DraftTree& drafts) {
+  assert(drafts.is_valid());
   Sequence& s = at(id);
   s.drafts.assign(drafts.tokens.begin(), drafts.tokens.end());
   s.draft_parents.assign(drafts.parents.begin(), drafts.parents.end());

@@ -16,7 +16,6 @@ struct Step {
 }  // namespace
 
 void AcceptanceRate::observe(int num_drafts, int num_accepted, double weight) {
-  ++num_observed_;
   const int tested = std::min({num_drafts, num_accepted + 1, kMaxDraftTokens});
   for (int i = 0; i < tested; ++i) {
     double& rate = rates_[static_cast<size_t>(i)];

@@ -18,7 +18,6 @@ class AcceptanceRate {
   // weight: of this one in the moving means.
   void observe(int num_drafts, int num_accepted, double weight = kWeight);
   double rate(int place) const { return rates_[static_cast<size_t>(place)]; }
-  int64_t num_observed() const { return num_observed_; }
 
   static constexpr double kWeight = 0.1;
 
@@ -26,7 +25,6 @@ class AcceptanceRate {
   // Before anything is known: guesses come mostly true, so that they are tried.
   static constexpr double kPrior = 0.8;
   std::array<double, kMaxDraftTokens> rates_ = filled();
-  int64_t num_observed_ = 0;
 
   static constexpr std::array<double, kMaxDraftTokens> filled() {
     std::array<double, kMaxDraftTokens> rates{};

@@ -88,26 +88,28 @@ void Speculator::probe(std::span<DraftTask> tasks) {
   }
 }
 
-// What is there may be too little for what a step with drafts costs more. Probes stay.
+// What is there may be too little for what a step with drafts costs more. Probes stay, and drafts
+// that were drawn at random: their number can depend on which they are, and then so would their
+// being verified, which changes a distribution.
 void Speculator::cut(std::span<DraftTask> tasks, const StepWork& work,
                      const StepTimeModel& step_model) {
   const bool is_cheap = tried_s_ < kCheap * tried_ * step_model.predict(work);
-  bool probes = false, found = false;
+  bool probes = false, found = false, drawn = false;
   wishes_.clear();
   for (const DraftTask& task : tasks) {
     const Record& record = record_of(task.id);
     probes |= record.probing;
     found |= record.probing && !task.draft.empty();
+    drawn |= !task.q.empty();
     wishes_.push_back({&record.acceptance, static_cast<int>(task.draft.size())});
   }
   if (probes && (found || !is_cheap)) since_probe_ = 0;
-  if (found) return;
+  if (found || drawn) return;
   cut_drafts(wishes_, work, step_model, 0);
   for (size_t i = 0; i < tasks.size(); ++i) {
     const auto kept = static_cast<size_t>(wishes_[i].num_drafts);
     tasks[i].draft.resize(kept);
     if (!tasks[i].parents.empty()) tasks[i].parents.resize(kept);
-    if (!tasks[i].q.empty()) tasks[i].q.resize(kept);
   }
 }
 
