@@ -2,19 +2,15 @@
 
 #include <gtest/gtest.h>
 
+#include "support/byte_tokens.h"
+
 #include <string>
 
 namespace octavo {
 namespace {
 
-std::vector<TokenId> tokens(std::string_view text) {
-  std::vector<TokenId> out;
-  for (const char c : text) out.push_back(TokenId{c});
-  return out;
-}
-
 std::string draft(std::string_view text, int shortest, int longest, int most) {
-  const auto known = tokens(text);
+  const auto known = testing::byte_tokens(text);
   DraftTask task{.tokens = known, .max_tokens = most};
   DraftTask* const tasks[] = {&task};
   NgramDrafter(shortest, longest).propose(tasks);

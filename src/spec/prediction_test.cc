@@ -2,19 +2,16 @@
 
 #include <gtest/gtest.h>
 
+#include "support/byte_tokens.h"
+
 #include <string>
 
 namespace octavo {
 namespace {
 
-std::vector<TokenId> tokens(std::string_view text) {
-  std::vector<TokenId> out;
-  for (const char c : text) out.push_back(TokenId{c});
-  return out;
-}
-
 std::string draft(std::string_view prediction, std::string_view answer, int most = 4) {
-  const auto predicted = tokens(prediction), known = tokens("the prompt" + std::string(answer));
+  const auto predicted = testing::byte_tokens(prediction),
+             known = testing::byte_tokens("the prompt" + std::string(answer));
   DraftTask task{.tokens = known, .prompt_tokens = 10, .max_tokens = most, .prediction = predicted};
   DraftTask* const tasks[] = {&task};
   PredictionDrafter().propose(tasks);

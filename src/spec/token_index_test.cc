@@ -2,16 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include "support/byte_tokens.h"
+
 #include <string_view>
 
 namespace octavo {
 namespace {
-
-std::vector<TokenId> tokens(std::string_view text) {
-  std::vector<TokenId> out;
-  for (const char c : text) out.push_back(TokenId{c});
-  return out;
-}
 
 std::string text(const std::vector<TokenId>& tokens) {
   std::string out;
@@ -22,14 +18,14 @@ std::string text(const std::vector<TokenId>& tokens) {
 TokenIndex index_of(std::initializer_list<std::string_view> texts) {
   TokenIndex index;
   for (const std::string_view text : texts) {
-    for (const TokenId token : tokens(text)) index.append(token);
+    for (const TokenId token : testing::byte_tokens(text)) index.append(token);
     index.end_text();
   }
   return index;
 }
 
 std::string after(const TokenIndex& index, std::string_view context, ContinuationLimits limits) {
-  return text(index.continuation(tokens(context), limits).tokens);
+  return text(index.continuation(testing::byte_tokens(context), limits).tokens);
 }
 
 TEST(TokenIndex, LongestMatchWins) {
@@ -51,7 +47,7 @@ TEST(TokenIndex, GoesNotBeyondAText) {
 
 TEST(TokenIndex, TheMostFrequentContinuation) {
   const TokenIndex index = index_of({"ab1x", "ab2y", "ab1z", "ab3y"});
-  const Continuation found = index.continuation(tokens("ab"), {.max_tokens = 2});
+  const Continuation found = index.continuation(testing::byte_tokens("ab"), {.max_tokens = 2});
   EXPECT_EQ(text(found.tokens), "1z");  // of x and z the later one
   EXPECT_DOUBLE_EQ(found.probability, 0.5 * 0.5);
   EXPECT_EQ(found.match_length, 2);
@@ -61,13 +57,13 @@ TEST(TokenIndex, TheMostFrequentContinuation) {
 TEST(TokenIndex, SeveralWaysOn) {
   const TokenIndex index = index_of({"ab1x", "ab2y", "ab1z", "ab3y", "ab1z", "ab2y"});
   const Continuation found =
-      index.continuation(tokens("ab"), {.max_tokens = 5, .branching_factor = 2});
+      index.continuation(testing::byte_tokens("ab"), {.max_tokens = 5, .branching_factor = 2});
   // 1 half of the time, with z after it twice of three times; 2 a third, always with y.
   EXPECT_EQ(text(found.tokens), "1zx2y");
   EXPECT_EQ(found.parents, (std::vector<int>{-1, 0, 0, -1, 3}));
   EXPECT_NEAR(found.probability, 1.0 / 6, 1e-12);
   const Continuation cut =
-      index.continuation(tokens("ab"), {.max_tokens = 3, .branching_factor = 2});
+      index.continuation(testing::byte_tokens("ab"), {.max_tokens = 3, .branching_factor = 2});
   EXPECT_EQ(text(cut.tokens).substr(0, 1), "1");
   EXPECT_EQ(cut.tokens.size(), 3u);
 }
@@ -82,7 +78,7 @@ TEST(TokenIndex, LengthFollowsTheMatch) {
 // A text that is its own index: what follows is what stood after the last time.
 TEST(TokenIndex, FindsWhatTheTextItselfSaid) {
   TokenIndex index;
-  const auto all = tokens("the cat sat. the cat ");
+  const auto all = testing::byte_tokens("the cat sat. the cat ");
   for (const TokenId token : all) index.append(token);
   EXPECT_EQ(text(index.continuation(all, {.max_tokens = 4}).tokens), "sat.");
 }
