@@ -9,7 +9,7 @@ from pathlib import Path
 
 from serving import CHAT, COMPLETIONS, SANITIZED, Answer, ServedCase, at_once, encode, wait_for
 
-COUNT = int(os.environ.get("OCTAVO_MEMORY_REQUESTS", "3000"))
+COUNT = int(os.environ.get("OCTAVO_MEMORY_REQUESTS", "12000"))
 CLIENTS = 8
 
 
@@ -28,7 +28,9 @@ class Memory(ServedCase):
         self.run_requests(2 * COUNT, 3 * COUNT)
         after = self.memory()
         print(f"{3 * COUNT} requests: {before >> 10}, {middle >> 10}, {after >> 10} KiB after each third")
-        self.assertLess(after - middle, max(0.02 * middle, 512 << 10))
+        # The heap's size moves by half a MiB with what the largest requests at once leave between them; 90 bytes kept
+        # of each request are more than that.
+        self.assertLess(after - middle, max(0.02 * middle, 1 << 20))
         wait_for("the server to be idle", lambda: not self.server.total("vllm:num_requests_running"))
         self.assertEqual(0, self.server.total("vllm:kv_cache_usage_perc"))
 
