@@ -7,6 +7,9 @@ namespace {
 
 // Less gain than this is lost in what predictions are wrong by.
 constexpr double kLeastGain = 1.08;
+// What was expected of a sequence is soon forgotten. Twenty drafts are enough to tell rates apart
+// and few enough to follow a text that changes.
+constexpr double kFirstWeight = 0.1, kLastWeight = 0.05;
 
 struct Step {
   size_t wish;
@@ -14,6 +17,11 @@ struct Step {
 };
 
 }  // namespace
+
+void AcceptanceRate::observe(int num_drafts, int num_accepted) {
+  observe(num_drafts, num_accepted,
+          std::max(kLastWeight, 1 / (1 / kFirstWeight + num_observed_++)));
+}
 
 void AcceptanceRate::observe(int num_drafts, int num_accepted, double weight) {
   const int tested = std::min({num_drafts, num_accepted + 1, kMaxDraftTokens});

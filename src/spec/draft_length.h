@@ -15,16 +15,16 @@ inline constexpr int kMaxDraftTokens = 32;
 // only if those before it came true: rate(i) is that of place i given the places before.
 class AcceptanceRate {
  public:
-  // weight: of this one in the moving means.
-  void observe(int num_drafts, int num_accepted, double weight = kWeight);
+  // weight: of this one in the moving means; without it, less the more was seen.
+  void observe(int num_drafts, int num_accepted);
+  void observe(int num_drafts, int num_accepted, double weight);
   double rate(int place) const { return rates_[static_cast<size_t>(place)]; }
-
-  static constexpr double kWeight = 0.1;
 
  private:
   // Before anything is known: guesses come mostly true, so that they are tried.
   static constexpr double kPrior = 0.8;
   std::array<double, kMaxDraftTokens> rates_ = filled();
+  int num_observed_ = 0;
 
   static constexpr std::array<double, kMaxDraftTokens> filled() {
     std::array<double, kMaxDraftTokens> rates{};

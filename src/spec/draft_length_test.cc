@@ -32,7 +32,7 @@ TEST(DraftLength, NoneWhereADraftCostsAsMuchAsAStep) {
 
 TEST(DraftLength, NoneWhereNoneComesTrue) {
   AcceptanceRate never;
-  for (int i = 0; i < 100; ++i) never.observe(4, 0);
+  for (int i = 0; i < 200; ++i) never.observe(4, 0);
   EXPECT_LT(never.rate(0), 0.01);
   EXPECT_LT(never.rate(7), 0.01);
   EXPECT_EQ(wish(never, 1, 1), 0);

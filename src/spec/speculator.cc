@@ -12,9 +12,9 @@ constexpr int kProbeAfter = 32, kProbeAfterAtMost = 512;
 // A probe stands for all that were not made since the last one.
 constexpr double kProbeWeight = 0.3;
 constexpr double kOverallWeight = 0.05;
-// If every step had drafts, nobody could tell what they cost: at first every other one has none,
-// in the end one in so many.
-constexpr int kCompareAfter = 32;
+// If every step had drafts, nobody could tell what they cost: after the first there is one without,
+// then after so many, then always after so many.
+constexpr int kCompareSoon = 8, kCompareAfter = 32;
 constexpr double kTimeWeight = 0.1;
 // What takes less than this share of a step is tried in each one until it finds something.
 constexpr double kCheap = 0.02;
@@ -47,20 +47,28 @@ void Speculator::propose(std::span<DraftTask> tasks, const StepWork& work,
   }
   note_time(tasks, options_.clock ? options_.clock() - start_s : 0);
   if (options_.adaptive) cut(tasks, work, step_model);
-  drafted_steps_ +=
-      std::ranges::any_of(tasks, [](const DraftTask& task) { return !task.draft.empty(); });
+  note_step(std::ranges::any_of(tasks, [](const DraftTask& task) { return !task.draft.empty(); }));
 }
 
-// Begins anew where there is much more or much less to do than there was.
+// Sooner again where there is much more or much less to do than there was.
 bool Speculator::is_for_comparison(const StepWork& work) {
   if (work.num_seqs > 2 * compared_seqs_ || 2 * work.num_seqs < compared_seqs_) {
+    if (compared_seqs_ > 0) compare_after_ = kCompareSoon;
     compared_seqs_ = work.num_seqs;
-    compare_after_ = 1;
   }
   if (drafted_steps_ < compare_after_) return false;
-  drafted_steps_ = 0;
-  compare_after_ = std::min(2 * compare_after_, kCompareAfter);
+  note_step(false);
   return true;
+}
+
+// One for which nobody had a guess serves as well as one that is meant for comparison.
+void Speculator::note_step(bool has_drafts) {
+  if (has_drafts) {
+    ++drafted_steps_;
+    return;
+  }
+  drafted_steps_ = 0;
+  compare_after_ = compare_after_ < kCompareSoon ? kCompareSoon : kCompareAfter;
 }
 
 // Before drafts are made: a model that drafts takes time for each.
@@ -143,8 +151,10 @@ void Speculator::verified(SeqId id, int num_drafts, int num_accepted, bool one_f
     ++stats_.num_accepted_tokens_per_pos[static_cast<size_t>(i)];
   Record& record = record_of(id);
   const int num_tested = num_accepted + one_failed;
-  record.acceptance.observe(num_tested, num_accepted,
-                            record.probing ? kProbeWeight : AcceptanceRate::kWeight);
+  if (record.probing)
+    record.acceptance.observe(num_tested, num_accepted, kProbeWeight);
+  else
+    record.acceptance.observe(num_tested, num_accepted);
   overall_.observe(num_tested, num_accepted, kOverallWeight);
   if (record.probing)
     probe_after_ = num_accepted > 0 ? kProbeAfter : std::min(2 * probe_after_, kProbeAfterAtMost);

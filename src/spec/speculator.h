@@ -59,6 +59,7 @@ class Speculator {
 
   Record& record_of(SeqId id);
   bool is_for_comparison(const StepWork& work);
+  void note_step(bool has_drafts);
   void limit(std::span<DraftTask> tasks, const StepWork& work, const StepTimeModel& step_model);
   void probe(std::span<DraftTask> tasks);
   void cut(std::span<DraftTask> tasks, const StepWork& work, const StepTimeModel& step_model);
@@ -73,7 +74,7 @@ class Speculator {
   SpeculatorStats stats_;
   // Moving means, of the steps in which drafts were tried: seconds, drafts that came of it, and 1.
   double tried_s_ = 0, tried_drafts_ = 0, tried_ = 0;
-  // Steps with drafts since the last one for comparison, how many there may be, and sequences then.
+  // Steps with drafts since the last one without, how many there may be, and sequences then.
   int drafted_steps_ = 0, compare_after_ = 1, compared_seqs_ = 0;
   std::vector<DraftTask*> open_;
   std::vector<DraftWish> wishes_;
