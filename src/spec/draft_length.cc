@@ -6,7 +6,7 @@ namespace octavo {
 namespace {
 
 // Less gain than this is lost in what predictions are wrong by.
-constexpr double kLeastGain = 1.08;
+constexpr double kLeastGain = 1.05;
 // What was expected of a sequence is soon forgotten. Twenty drafts are enough to tell rates apart
 // and few enough to follow a text that changes.
 constexpr double kFirstWeight = 0.1, kLastWeight = 0.05;
