@@ -55,6 +55,46 @@ void order_depth_first(std::vector<TokenId>& tokens, std::vector<int>& parents) 
   parents = std::move(ordered_parents);
 }
 
+namespace {
+
+// Of each draft, the place that it is for.
+std::vector<int> places(const DraftTree& tree) {
+  std::vector<int> result;
+  for (int draft = 0; draft < tree.size(); ++draft) {
+    const int parent = tree.parent(draft);
+    result.push_back(parent == kRoot ? 0 : result[static_cast<size_t>(parent)] + 1);
+  }
+  return result;
+}
+
+}  // namespace
+
+std::vector<int> widths(const DraftTree& tree) {
+  std::vector<int> result;
+  for (const int place : places(tree)) {
+    if (static_cast<int>(result.size()) == place) result.push_back(0);
+    ++result[static_cast<size_t>(place)];
+  }
+  return result;
+}
+
+void cut_to_depth(std::vector<TokenId>& tokens, std::vector<int>& parents, int depth) {
+  const DraftTree tree{tokens, parents};
+  std::vector<TokenId> kept;
+  std::vector<int> kept_parents, renamed;
+  const std::vector<int> place = places(tree);
+  for (int draft = 0; draft < tree.size(); ++draft) {
+    const auto i = static_cast<size_t>(draft);
+    const int parent = tree.parent(draft);
+    renamed.push_back(
+        place[i] < depth ? add_draft(kept, kept_parents, tokens[i],
+                                     parent == kRoot ? kRoot : renamed[static_cast<size_t>(parent)])
+                         : kRoot);
+  }
+  tokens = std::move(kept);
+  parents = std::move(kept_parents);
+}
+
 std::vector<DraftSegment> segments(const DraftTree& tree) {
   std::vector<DraftSegment> result;
   for (int draft = 0; draft < tree.size(); ++draft) {

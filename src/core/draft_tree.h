@@ -37,6 +37,12 @@ int add_draft(std::vector<TokenId>& tokens, std::vector<int>& parents, TokenId t
 // Renumbers them so that each is followed by the first draft behind it: few segments.
 void order_depth_first(std::vector<TokenId>& tokens, std::vector<int>& parents);
 
+// How many there are for each place: the first is that after the root.
+std::vector<int> widths(const DraftTree& tree);
+
+// Drops those for places from `depth` on.
+void cut_to_depth(std::vector<TokenId>& tokens, std::vector<int>& parents, int depth);
+
 // Drafts [first, last) of which each follows the one before, the first one a draft further up.
 struct DraftSegment {
   int first, last;

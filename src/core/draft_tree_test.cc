@@ -52,6 +52,25 @@ TEST(DraftTree, Branches) {
   EXPECT_FALSE(drafts.tree().has_child(1));
 }
 
+TEST(DraftTree, CutToADepth) {
+  Drafts drafts;
+  drafts.add(t(1), kRoot);
+  drafts.add(t(2), 0);
+  drafts.add(t(3), 1);
+  drafts.add(t(4), 0);  // beside 2
+  drafts.add(t(5), 3);
+  EXPECT_EQ(widths(drafts.tree()), (std::vector<int>{1, 2, 2}));
+  cut_to_depth(drafts.tokens, drafts.parents, 2);
+  EXPECT_EQ(drafts.tokens, (std::vector<TokenId>{t(1), t(2), t(4)}));
+  EXPECT_EQ(drafts.parents, (std::vector<int>{-1, 0, 0}));
+  cut_to_depth(drafts.tokens, drafts.parents, 1);
+  EXPECT_EQ(drafts.tokens, (std::vector<TokenId>{t(1)}));
+  EXPECT_TRUE(drafts.parents.empty());
+  cut_to_depth(drafts.tokens, drafts.parents, 0);
+  EXPECT_TRUE(drafts.tree().empty());
+  EXPECT_TRUE(widths(drafts.tree()).empty());
+}
+
 TEST(DraftTree, DepthFirst) {
   Drafts drafts;
   for (const auto& [token, parent] : {std::pair(1, -1), {2, -1}, {3, 0}, {4, 1}, {5, 2}})

@@ -11,10 +11,23 @@ constexpr double kLeastGain = 1.05;
 // and few enough to follow a text that changes.
 constexpr double kFirstWeight = 0.1, kLastWeight = 0.05;
 
+// The drafts of one place of one sequence.
 struct Step {
   size_t wish;
-  double probability;  // that the draft is reached and comes true
+  int num_drafts;
+  double probability;  // that the place is reached and one of them comes true
+  double value;        // of a draft, with all that must be verified before it
 };
+
+void add_steps(size_t number, const DraftWish& wish, std::vector<Step>& steps) {
+  double probability = 1, value = 1;
+  for (int place = 0; place < wish.depth; ++place) {
+    const int width = wish.widths.empty() ? 1 : wish.widths[static_cast<size_t>(place)];
+    probability *= wish.acceptance->rate(place);
+    value = std::min(value, probability / width);
+    steps.push_back({number, width, probability, value});
+  }
+}
 
 }  // namespace
 
@@ -50,23 +63,21 @@ void cut_drafts(std::span<DraftWish> wishes, const StepWork& work, const StepTim
   const double token_s = step_model.predict(two) - step_model.predict(one) + draft_token_s;
   std::vector<Step> steps;
   for (size_t i = 0; i < wishes.size(); ++i) {
-    double probability = 1;
-    for (int place = 0; place < wishes[i].num_drafts; ++place)
-      steps.push_back({i, probability *= wishes[i].acceptance->rate(place)});
-    wishes[i].num_drafts = 0;
+    add_steps(i, wishes[i], steps);
+    wishes[i].depth = 0;
   }
   std::stable_sort(steps.begin(), steps.end(),
-                   [](const Step& a, const Step& b) { return a.probability > b.probability; });
+                   [](const Step& a, const Step& b) { return a.value > b.value; });
   double tokens = work.num_seqs;
   double seconds = step_model.predict(one) + draft_token_s - token_s;
   for (const Step& step : steps) {
-    if (step.probability * seconds < token_s * tokens) break;
+    if (step.value * seconds < token_s * tokens) break;
     tokens += step.probability;
-    seconds += token_s;
-    ++wishes[step.wish].num_drafts;
+    seconds += token_s * step.num_drafts;
+    ++wishes[step.wish].depth;
   }
   if (tokens * base_s < kLeastGain * work.num_seqs * seconds)
-    for (DraftWish& wish : wishes) wish.num_drafts = 0;
+    for (DraftWish& wish : wishes) wish.depth = 0;
 }
 
 }  // namespace octavo

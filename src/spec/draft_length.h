@@ -35,7 +35,8 @@ class AcceptanceRate {
 
 struct DraftWish {
   const AcceptanceRate* acceptance;
-  int num_drafts;  // how many there are; how many to verify afterwards
+  int depth;  // how many places have drafts; how many of them to verify afterwards
+  std::span<const int> widths = {};  // drafts for each place; empty: one
 };
 
 // Cuts the wishes of one step so that the tokens it is expected to give, over the time it is

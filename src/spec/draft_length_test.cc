@@ -18,7 +18,7 @@ StepTimeModel model(double draft_ms) {
 int wish(const AcceptanceRate& acceptance, int num_seqs, double draft_ms, int most = 8) {
   std::vector<DraftWish> wishes(static_cast<size_t>(num_seqs), DraftWish{&acceptance, most});
   cut_drafts(wishes, {.num_seqs = num_seqs}, model(draft_ms), 0);
-  return wishes[0].num_drafts;
+  return wishes[0].depth;
 }
 
 TEST(DraftLength, AllWhereDraftsCostNothing) {
@@ -54,8 +54,20 @@ TEST(DraftLength, WhoDoesBetterGetsMore) {
   }
   std::vector<DraftWish> wishes = {{&bad, 8}, {&good, 8}};
   cut_drafts(wishes, {.num_seqs = 2}, model(2), 0);
-  EXPECT_EQ(wishes[0].num_drafts, 0);
-  EXPECT_EQ(wishes[1].num_drafts, 8);
+  EXPECT_EQ(wishes[0].depth, 0);
+  EXPECT_EQ(wishes[1].depth, 8);
+}
+
+TEST(DraftLength, SeveralForOnePlaceCostMore) {
+  const AcceptanceRate usual;
+  const std::vector<int> widths = {1, 3, 3, 3};
+  std::vector<DraftWish> wishes = {{&usual, 4, widths}};
+  cut_drafts(wishes, {.num_seqs = 1}, model(0.1), 0);
+  EXPECT_EQ(wishes[0].depth, 4);
+  wishes[0].depth = 4;
+  cut_drafts(wishes, {.num_seqs = 1}, model(3), 0);
+  EXPECT_EQ(wishes[0].depth, 1);
+  EXPECT_GT(wish(usual, 1, 3, 4), 1);
 }
 
 TEST(DraftLength, WhatDraftingCostsCounts) {
@@ -63,8 +75,8 @@ TEST(DraftLength, WhatDraftingCostsCounts) {
   std::vector<DraftWish> cheap = {{&usual, 8}}, dear = cheap;
   cut_drafts(cheap, {.num_seqs = 1}, model(0.1), 0);
   cut_drafts(dear, {.num_seqs = 1}, model(0.1), 0.005);
-  EXPECT_EQ(cheap[0].num_drafts, 8);
-  EXPECT_LT(dear[0].num_drafts, 4);
+  EXPECT_EQ(cheap[0].depth, 8);
+  EXPECT_LT(dear[0].depth, 4);
 }
 
 TEST(AcceptanceRate, PlacesApart) {

@@ -80,7 +80,7 @@ void Speculator::limit(std::span<DraftTask> tasks, const StepWork& work,
   cut_drafts(wishes_, work, step_model, draft_token_s());
   for (size_t i = 0; i < tasks.size(); ++i) {
     record_of(tasks[i].id).probing = false;
-    tasks[i].max_tokens = wishes_[i].num_drafts;
+    tasks[i].max_tokens = wishes_[i].depth;
   }
   probe(tasks);
 }
@@ -104,21 +104,21 @@ void Speculator::cut(std::span<DraftTask> tasks, const StepWork& work,
   const bool is_cheap = tried_s_ < kCheap * tried_ * step_model.predict(work);
   bool probes = false, found = false, drawn = false;
   wishes_.clear();
+  widths_.clear();
   for (const DraftTask& task : tasks) {
     const Record& record = record_of(task.id);
     probes |= record.probing;
     found |= record.probing && !task.draft.empty();
     drawn |= !task.q.empty();
-    wishes_.push_back({&record.acceptance, static_cast<int>(task.draft.size())});
+    widths_.push_back(widths({task.draft, task.parents}));
+    wishes_.push_back(
+        {&record.acceptance, static_cast<int>(widths_.back().size()), widths_.back()});
   }
   if (probes && (found || !is_cheap)) since_probe_ = 0;
   if (found || drawn) return;
   cut_drafts(wishes_, work, step_model, 0);
-  for (size_t i = 0; i < tasks.size(); ++i) {
-    const auto kept = static_cast<size_t>(wishes_[i].num_drafts);
-    tasks[i].draft.resize(kept);
-    if (!tasks[i].parents.empty()) tasks[i].parents.resize(kept);
-  }
+  for (size_t i = 0; i < tasks.size(); ++i)
+    cut_to_depth(tasks[i].draft, tasks[i].parents, wishes_[i].depth);
 }
 
 // Not of steps with a new sequence, whose prompt may have to be read first. Time that no draft came

@@ -78,6 +78,7 @@ class Speculator {
   int drafted_steps_ = 0, compare_after_ = 1, compared_seqs_ = 0;
   std::vector<DraftTask*> open_;
   std::vector<DraftWish> wishes_;
+  std::vector<std::vector<int>> widths_;  // that wishes look at
 };
 
 }  // namespace octavo
