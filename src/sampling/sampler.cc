@@ -286,18 +286,18 @@ Result<Distribution> Sampler::distribution(std::span<const float> logits,
 
 Sampler::Kept Sampler::keep(const Scale& scale, double share) {
   bucket_weights_.fill(0);
-  for (const Candidate& c : candidates_) bucket_weights_[scale.bucket(c)] += scale.weight(c);
-  return most_probable(share, scale);
+  Kept all{.bucket = 0, .count = kAll, .weight = 0};
+  for (const Candidate& c : candidates_) {
+    const size_t bucket = scale.bucket(c);
+    bucket_weights_[bucket] += scale.weight(c);
+    all.bucket = std::max(all.bucket, bucket);
+  }
+  for (size_t bucket = 0; bucket <= all.bucket; ++bucket) all.weight += bucket_weights_[bucket];
+  return share < 1 ? most_probable(share, scale, all) : all;
 }
 
-// The most probable candidates that make up `share` of the weight, at least one.
-Sampler::Kept Sampler::most_probable(double share, const Scale& scale) {
-  Kept all{.bucket = 0, .count = kAll, .weight = 0};
-  for (size_t bucket = 0; bucket < kBuckets; ++bucket) {
-    all.weight += bucket_weights_[bucket];
-    if (bucket_weights_[bucket] > 0) all.bucket = bucket;
-  }
-  if (share >= 1) return all;
+// Of them the most probable ones that make up `share` of the weight, at least one.
+Sampler::Kept Sampler::most_probable(double share, const Scale& scale, const Kept& all) {
   const double enough = share * all.weight;
   Kept kept;
   while (kept.bucket < all.bucket && kept.weight + bucket_weights_[kept.bucket] < enough)

@@ -114,7 +114,7 @@ class Sampler {
     double weight = 0;
   };
   Kept keep(const Scale& scale, double share);
-  Kept most_probable(double share, const Scale& scale);
+  Kept most_probable(double share, const Scale& scale, const Kept& all);
   void sort_bucket(size_t bucket, const Scale& scale);
   static bool before(const Candidate& a, const Candidate& b);
 
