@@ -7,11 +7,14 @@
 namespace octavo {
 namespace {
 
+// Of a number that was drawn with before, the answer may know something already: if the guess
+// before failed, this place is guessed again, and whether it is may depend on what came of it then.
 Result<TokenId> draw_guess(DraftTask& task, std::span<const float> row,
                            const SampleRequest& request, Sampler& sampler) {
   OCTAVO_TRY(Distribution q, sampler.distribution(row, request));
-  const TokenId token =
-      q.draw(uniform(request.seed, request.choice, request.history.position(), RandomUse::guess));
+  const auto index = static_cast<uint32_t>(task.draft.size());
+  const TokenId token = q.draw(
+      uniform(request.seed, request.choice, request.history.position(), RandomUse::guess, index));
   task.q.push_back(std::move(q));
   return token;
 }

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
 #include <memory>
 #include <utility>
 
@@ -15,25 +16,26 @@ namespace octavo::testing {
 
 class GuessRig {
  public:
-  // drafter: nullptr for an engine without.
-  GuessRig(TokenizerSpec spec, StubModel::Logits fill, std::unique_ptr<Drafter> drafter = nullptr,
-           int num_drafts = 0)
+  using MakeDrafters = std::function<std::vector<std::unique_ptr<Drafter>>(StubModel& model)>;
+
+  // options.clock is the engine's too. make: nullptr for an engine without drafters.
+  GuessRig(TokenizerSpec spec, StubModel::Logits fill, const SpeculatorOptions& options,
+           const MakeDrafters& make)
       : tokenizer_(std::move(*Tokenizer::create(std::move(spec)))),
         model_(static_cast<int>(tokenizer_.vocab_size()), kContext, 1024, std::move(fill), 256,
                256) {
-    std::unique_ptr<Speculator> speculator;
-    if (drafter) {
-      std::vector<std::unique_ptr<Drafter>> drafters;
-      drafters.push_back(std::move(drafter));
-      speculator = std::make_unique<Speculator>(
-          SpeculatorOptions{.num_speculative_tokens = num_drafts, .adaptive = false},
-          std::move(drafters));
-    }
+    auto speculator = make ? std::make_unique<Speculator>(options, make(model_)) : nullptr;
     core_ = std::move(
         *EngineCore::create(model_, tokenizer_,
                             {.scheduler = {.max_num_seqs = 32, .max_num_batched_tokens = 256},
-                             .speculator = std::move(speculator)}));
+                             .speculator = std::move(speculator),
+                             .clock = options.clock}));
   }
+  // Always as many guesses as there are. drafter: nullptr for an engine without.
+  GuessRig(TokenizerSpec spec, StubModel::Logits fill, std::unique_ptr<Drafter> drafter = nullptr,
+           int num_drafts = 0)
+      : GuessRig(std::move(spec), std::move(fill),
+                 {.num_speculative_tokens = num_drafts, .adaptive = false}, only(drafter)) {}
 
   std::vector<RequestOutput> run(const std::vector<Request>& requests) {
     std::vector<RequestOutput> outputs(requests.size());
@@ -63,6 +65,15 @@ class GuessRig {
  private:
   static constexpr int kContext = 256;
 
+  static MakeDrafters only(std::unique_ptr<Drafter>& drafter) {
+    if (!drafter) return nullptr;
+    return [&drafter](StubModel&) {
+      std::vector<std::unique_ptr<Drafter>> drafters;
+      drafters.push_back(std::move(drafter));
+      return drafters;
+    };
+  }
+
   Tokenizer tokenizer_;
   StubModel model_;
   std::unique_ptr<EngineCore> core_;
@@ -79,6 +90,7 @@ class StubDrafter : public Drafter {
   std::string_view name() const override { return drafter_->name(); }
   void propose(std::span<DraftTask* const> tasks) override { drafter_->propose(tasks); }
   void finish(const FinishedSequence& sequence) override { drafter_->finish(sequence); }
+  StubModel& model() { return model_; }
 
  private:
   StubModel model_;

@@ -1,7 +1,7 @@
 // A model without weights: what it says next is a function of the tokens it finds in its blocks, so
 // that a token written to the wrong place, a missed copy or a stale table shows in the answer. With
-// layers skipped it says the same but now and then, and what it leaves in the blocks is wrong for
-// the whole model.
+// layers skipped it says the same but now and then, or something else altogether, and what it
+// leaves in the blocks is wrong for the whole model.
 #pragma once
 
 #include <functional>
@@ -36,6 +36,7 @@ class StubModel : public Model {
 
   bool forward(const ForwardBatch& batch) override {
     ++forwards;
+    if (on_forward) on_forward(batch);
     partial_ = !batch.skipped_layers.empty();
     histories_.clear();
     for (const BatchSequence& s : batch.sequences) {
@@ -62,8 +63,9 @@ class StubModel : public Model {
       const auto meaningful = row.first(static_cast<size_t>(limits_.vocab_size));
       std::fill(meaningful.begin(), meaningful.end(), 0.0f);
       const auto& history = histories_[static_cast<size_t>(rows[i])];
-      fill_(history, meaningful);
-      if (partial_ && raw(history.back()) % 3 == 0) meaningful['A'] += 50;
+      const bool is_other = partial_ && says_partially;
+      (is_other ? says_partially : fill_)(history, meaningful);
+      if (partial_ && !is_other && raw(history.back()) % 3 == 0) meaningful['A'] += 50;
     }
   }
 
@@ -85,6 +87,8 @@ class StubModel : public Model {
     for (int i = 0; i < 16; ++i) slots_[at(to, i)] = slots_[at(from, i)];
   }
 
+  Logits says_partially = {};  // with layers skipped; empty: as above
+  std::function<void(const ForwardBatch&)> on_forward = {};
   int forwards = 0;
   int copies = 0;
 
