@@ -26,22 +26,38 @@ tl::unexpected<Error> refuse(std::string_view field, std::string_view why) {
               fmt::format("--speculative-config: {} {}", quote(std::string(field)), why));
 }
 
+constexpr std::string_view kMethodNames =
+    "ngram, suffix, draft_model or early_exit, or several with commas";
+
+std::string_view without_spaces(std::string_view text) {
+  const size_t begin = std::min(text.find_first_not_of(' '), text.size());
+  return text.substr(begin, text.find_last_not_of(' ') + 1 - begin);
+}
+
+Result<void> add_method(std::string_view word, std::vector<DraftMethod>& methods) {
+  if (word == "early-exit") word = "early_exit";
+  const auto found = std::ranges::find(kMethods, word, [](DraftMethod m) { return name(m); });
+  if (found == kMethods.end())
+    return refuse("method",
+                  fmt::format("has {}; it must be {}", quote(std::string(word)), kMethodNames));
+  if (std::ranges::find(methods, *found) != methods.end())
+    return refuse("method", fmt::format("has {} twice", word));
+  methods.push_back(*found);
+  return {};
+}
+
+// A list is taken as well as names with commas.
 Result<std::vector<DraftMethod>> read_methods(const json& value) {
   std::vector<DraftMethod> methods;
-  const std::string names = value.is_string() ? value.get<std::string>() : "";
-  for (size_t begin = 0; begin <= names.size();) {
-    const size_t end = std::min(names.find(',', begin), names.size());
-    const auto found = std::find_if(kMethods.begin(), kMethods.end(), [&](DraftMethod method) {
-      const auto word = std::string_view(names).substr(begin, end - begin);
-      return name(method) == (word == "early-exit" ? "early_exit" : word);
-    });
-    if (found == kMethods.end())
-      return refuse("method",
-                    "must be ngram, suffix, draft_model or early_exit, or several with commas");
-    if (std::find(methods.begin(), methods.end(), *found) != methods.end())
-      return refuse("method", "names one twice");
-    methods.push_back(*found);
-    begin = end + 1;
+  for (const json& part : value.is_array() ? value : json::array({value})) {
+    if (!part.is_string()) return refuse("method", fmt::format("must be {}", kMethodNames));
+    const std::string names = part.get<std::string>();
+    for (size_t begin = 0; begin <= names.size();) {
+      const size_t end = std::min(names.find(',', begin), names.size());
+      const auto word = without_spaces(std::string_view(names).substr(begin, end - begin));
+      OCTAVO_CHECK_OK(add_method(word, methods));
+      begin = end + 1;
+    }
   }
   return methods;
 }
@@ -121,16 +137,19 @@ Result<void> read_field(const std::string& field, const json& value, Speculative
   if (field == "skip_layers") return read.integers(0, kMost, config.skip_layers.emplace());
   if (field == "draft_confidence_threshold")
     return read.real(0, 1, config.draft_confidence_threshold.emplace());
-  return refuse(field, "is not known");
+  return refuse(field, "is not known; docs/speculative.md lists the fields");
 }
 
 Result<void> check(const SpeculativeConfig& config, bool names_model) {
-  if (config.methods.empty()) return refuse("method", "is missing");
+  if (config.methods.empty())
+    return refuse("method", fmt::format("is missing; it may be {}", kMethodNames));
   if (config.prompt_lookup_min > config.prompt_lookup_max)
     return refuse("prompt_lookup_min", "must not be more than prompt_lookup_max");
   if (config.uses(DraftMethod::draft_model) != names_model)
-    return refuse("model", names_model ? "is of the method draft_model alone"
-                                       : "is missing: the model that drafts");
+    return refuse("model", names_model
+                               ? "is of the method draft_model alone"
+                               : "is missing: a smaller model with the same tokens, as a file, "
+                                 "a folder or a name");
   if (config.branching_factor > 1 && !config.uses(DraftMethod::suffix) &&
       !config.uses(DraftMethod::draft_model))
     return refuse("branching_factor", "is of the methods suffix and draft_model alone");
@@ -172,6 +191,9 @@ Result<SpeculativeConfig> parse_speculative_config(std::string_view text) {
   if (parsed.repeated_key) return refuse(*parsed.repeated_key, "is there twice");
   for (const auto& [field, value] : parsed.root.items())
     OCTAVO_CHECK_OK(read_field(field, value, config));
+  // vLLM takes a model without a method for one that drafts.
+  if (!parsed.root.contains("method") && !config.model.empty())
+    config.methods = {DraftMethod::draft_model};
   OCTAVO_CHECK_OK(check(config, !config.model.empty()));
   config.suffix.branching_factor = config.branching_factor;
   return config;

@@ -31,9 +31,9 @@ struct SpeculativeConfig {
   bool uses(DraftMethod method) const;
 };
 
-// {"method": "ngram" | "suffix" | "draft_model" | "early_exit" | several with commas,
-// "num_speculative_tokens": 5, "model": ..., ...}; docs/speculative.md lists the fields. Empty
-// text: no speculation. Errors: invalid_argument, naming the field.
+// {"method": "ngram" | "suffix" | "draft_model" | "early_exit" | several with commas or in a list,
+// "num_speculative_tokens": 5, "model": ..., ...}; docs/speculative.md lists the fields. A model
+// alone is a draft model. Empty text: no speculation. Errors: invalid_argument, naming the field.
 Result<SpeculativeConfig> parse_speculative_config(std::string_view text);
 
 }  // namespace octavo

@@ -63,12 +63,27 @@ TEST(SpeculativeConfig, LayersToSkipAreOfEarlyExit) {
 }
 
 TEST(SpeculativeConfig, MethodsAreNamesWithCommas) {
-  EXPECT_EQ(refused(R"({"method": "ngram,suffix"})"), "");
-  for (const char* method : {R"("")", R"("eagle")", R"("ngram,")", R"(",ngram")",
-                             R"("ngram, suffix")", R"("ngram,ngram")", "7", "null", R"(["ngram"])"})
+  for (const char* both : {R"("ngram,suffix")", R"("ngram, suffix")", R"(" ngram ,suffix ")",
+                           R"(["ngram","suffix"])"}) {
+    const auto config = parse_speculative_config(R"({"method": )" + std::string(both) + "}");
+    ASSERT_TRUE(config) << both;
+    EXPECT_EQ(config->methods, (std::vector{ngram, suffix})) << both;
+  }
+  for (const char* method :
+       {R"("")", R"("eagle")", R"("ngram,")", R"(",ngram")", R"("n gram")", R"("ngram,ngram")", "7",
+        "null", "[]", R"(["ngram", 7])", R"(["ngram", "ngram"])"})
     EXPECT_NE(refused(R"({"method": )" + std::string(method) + "}").find("'method'"),
               std::string::npos)
         << method;
+  EXPECT_EQ(refused(R"({"method": "eagle"})"),
+            "--speculative-config: 'method' has 'eagle'; it must be ngram, suffix, draft_model or "
+            "early_exit, or several with commas");
+}
+
+TEST(SpeculativeConfig, AModelAloneDrafts) {
+  const auto config = parse_speculative_config(R"({"model": "small"})");
+  ASSERT_TRUE(config) << config.error().message;
+  EXPECT_EQ(config->methods, std::vector{draft_model});
 }
 
 TEST(SpeculativeConfig, WhatIsWrongIsNamed) {
