@@ -43,8 +43,8 @@ Result<std::unique_ptr<Speculator>> synthetic_speculator(const SpeculativeMethod
                                                          const KnownAnswers& answers) {
   const ModelLimits& limits = loaded.model->limits();
   std::unique_ptr<Drafter> model;
-  if (loaded.draft_model) {
-    OCTAVO_TRY(model, ModelDrafter::create(*loaded.draft_model,
+  if (loaded.draft.model) {
+    OCTAVO_TRY(model, ModelDrafter::create(*loaded.draft.model,
                                            static_cast<int>(loaded.tokenizer->vocab_size())));
   }
   std::vector<std::unique_ptr<Drafter>> drafters;

@@ -194,7 +194,8 @@ Result<void> run_bench_speculative(const Invocation& invocation, Terminal& termi
   };
   OCTAVO_TRY(LoadedEngine engine, load_generator(options.engine, terminal, load_model));
   // The check of weights takes a core.
-  if (engine.pack_job) OCTAVO_CHECK_OK(engine.pack_job->verdict());
+  for (const PackJob* job : {engine.pack_job.get(), engine.draft.pack_job.get()})
+    if (job) OCTAVO_CHECK_OK(job->verdict());
   auto rows = measure_speculation(engine, options);
   terminal.clear_progress();
   if (!rows) return tl::make_unexpected(rows.error());

@@ -293,7 +293,7 @@ DraftTask EngineCore::guess_of(SeqId id, int max_tokens) {
           .prompt_tokens = static_cast<int>(request.prompt().size()),
           .max_tokens = max_tokens,
           .prediction = prediction ? std::span(*prediction) : std::span<const TokenId>(),
-          .group = request.request.cache_salt,
+          .key = key_of(request.request),
           .params = &request.request.params,
           .seed = request.output.seed,
           .choice = static_cast<uint32_t>(place.choice),
@@ -484,7 +484,7 @@ void EngineCore::finish_requests() {
         options_.speculator->finish({.id = id,
                                      .prompt = request.prompt(),
                                      .answer = request.choices[i]->tokens(),
-                                     .group = request.request.cache_salt});
+                                     .key = key_of(request.request)});
       scheduler_->remove(id);
       places_.erase(id);
     }

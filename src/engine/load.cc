@@ -7,6 +7,7 @@
 #include "base/cores.h"
 #include "base/free_memory.h"
 #include "engine/load_drafters.h"
+#include "engine/packed_model.h"
 #include "engine/sizing.h"
 #include "formats/open_model.h"
 #include "kernels/isa.h"
@@ -95,9 +96,23 @@ Result<PoolingConfig> pooling_config(const EngineOptions& options, const ModelSo
   return pooling;
 }
 
+// What the draft model takes beside the model.
+struct DraftMemory {
+  int64_t bytes_per_block = 0, weight_bytes = 0, activation_bytes = 0;
+};
+
+Result<DraftMemory> draft_memory(const EngineOptions& options, const TransformerOptions& model,
+                                 const DraftSource& draft) {
+  const KvLayout layout = kv_layout(model, draft.config);
+  OCTAVO_CHECK_OK(validate(layout));
+  OCTAVO_TRY(const int64_t weights, loaded_weight_bytes(*draft.file));
+  return DraftMemory{static_cast<int64_t>(layout.bytes_per_block()), weights,
+                     activation_bytes(draft.config, options.max_num_batched_tokens)};
+}
+
 Result<Sizing> size_cache(const EngineOptions& options, const KvLayout& layout,
                           const ModelConfig& config, const ModelSource& file,
-                          const LoraAdapter* adapter, int max_lora_rank) {
+                          const LoraAdapter* adapter, int max_lora_rank, const DraftMemory& draft) {
   OCTAVO_CHECK_OK(validate(layout));
   OCTAVO_TRY(const int64_t weights, loaded_weight_bytes(file));
   return size_kv_cache(
@@ -108,9 +123,21 @@ Result<Sizing> size_cache(const EngineOptions& options, const KvLayout& layout,
        .context_length = config.context_length,
        .block_size = options.block_size,
        .bytes_per_block = static_cast<int64_t>(layout.bytes_per_block()),
-       .weight_bytes = weights + static_cast<int64_t>(adapter ? adapter->bytes() : 0),
-       .activation_bytes = activation_bytes(config, options.max_num_batched_tokens, max_lora_rank),
+       .draft_bytes_per_block = draft.bytes_per_block,
+       .weight_bytes =
+           weights + static_cast<int64_t>(adapter ? adapter->bytes() : 0) + draft.weight_bytes,
+       .activation_bytes = draft.activation_bytes +
+                           activation_bytes(config, options.max_num_batched_tokens, max_lora_rank),
        .available_bytes = free_memory_bytes()});
+}
+
+// With as many blocks as the model's cache, that a sequence which has room there has it here, too.
+Result<PackedModel> load_draft_model(const DraftSource& draft, TransformerOptions options,
+                                     const kernels::Ops& ops, ThreadPool& pool,
+                                     const PackedModelOptions& packs) {
+  options.max_model_len = std::min(options.max_model_len, draft.config.context_length);
+  options.max_lora_rank = 0;
+  return load_packed_model(*draft.file, draft.config, options, ops, pool, packs);
 }
 
 void load_chat_template(LoadedEngine& engine) {
@@ -120,27 +147,6 @@ void load_chat_template(LoadedEngine& engine) {
     engine.chat_template = std::move(*parsed);
   else
     engine.chat_template_error = parsed.error();
-}
-
-// The place of the model's pack, or nullptr; the pack itself goes to engine.pack. Whatever is wrong
-// with it, the model can be loaded without.
-std::shared_ptr<const PackCache> open_pack(LoadedEngine& engine, const std::string& folder,
-                                           const ModelSource& file) {
-  if (folder.empty()) return nullptr;
-  const auto refuse = [&](const Error& error) {
-    if (error.code == ErrorCode::invalid_argument)
-      engine.notes.push_back(fmt::format(
-          "{}, so weights are not kept there for the next start; --no-pack-cache says that this is "
-          "meant",
-          error.message));
-    return nullptr;
-  };
-  auto cache = PackCache::open(folder, file);
-  if (!cache) return refuse(cache.error());
-  auto pack = cache->find(file);
-  if (!pack) return refuse(pack.error());
-  engine.pack = std::move(*pack);
-  return std::make_shared<const PackCache>(std::move(*cache));
 }
 
 EngineCoreOptions core_options(const EngineOptions& options, const LoadedEngine& engine) {
@@ -189,35 +195,41 @@ Result<LoadedEngine> load_model(const EngineOptions& options) {
   }
   model_options.max_lora_rank =
       std::max(options.max_lora_rank, engine.adapter ? engine.adapter->rank() : 0);
-  OCTAVO_TRY(const Sizing sizing, size_cache(options, layout, engine.config, file,
-                                             engine.adapter.get(), model_options.max_lora_rank));
+  OCTAVO_TRY(TokenizerSpec spec, file.tokenizer());
+  OCTAVO_TRY(Tokenizer tokenizer, Tokenizer::create(std::move(spec)));
+  engine.tokenizer = std::make_unique<Tokenizer>(std::move(tokenizer));
+  load_chat_template(engine);
+  DraftSource draft;
+  DraftMemory beside;
+  if (speculation.uses(DraftMethod::draft_model)) {
+    OCTAVO_TRY(draft, open_draft_model(speculation.model, options, *engine.tokenizer));
+    OCTAVO_TRY(beside, draft_memory(options, model_options, draft));
+  }
+  OCTAVO_TRY(const Sizing sizing,
+             size_cache(options, layout, engine.config, file, engine.adapter.get(),
+                        model_options.max_lora_rank, beside));
   engine.bytes_per_block = static_cast<int64_t>(layout.bytes_per_block());
+  engine.draft_bytes_per_block = beside.bytes_per_block;
   model_options.num_blocks =
       is_encoder ? std::min(sizing.num_blocks, encoder_blocks(options)) : sizing.num_blocks;
   engine.max_model_len = sizing.max_model_len;
   model_options.max_model_len = sizing.max_model_len;
   if (!sizing.note.empty()) engine.notes.push_back(sizing.note);
-  OCTAVO_TRY(TokenizerSpec spec, file.tokenizer());
-  OCTAVO_TRY(Tokenizer tokenizer, Tokenizer::create(std::move(spec)));
-  engine.tokenizer = std::make_unique<Tokenizer>(std::move(tokenizer));
-  load_chat_template(engine);
 
   OCTAVO_TRY(engine.pool, ThreadPool::create(threads));
-  const auto packs = open_pack(engine, options.pack_folder, file);
-  OCTAVO_TRY(ModelWeights weights,
-             load_weights(file, engine.config, *engine.pool, options.on_progress, engine.pack.get(),
-                          options.stop_loading));
-  std::vector<PackedTensor> tensors = std::move(weights.tensors);
-  OCTAVO_TRY(engine.model, Transformer::create(engine.config, std::move(weights), *ops,
-                                               *engine.pool, model_options));
-  if (speculation.uses(DraftMethod::draft_model)) {
-    OCTAVO_TRY(engine.draft_model,
-               load_draft_model(speculation.model, options, model_options, engine.max_model_len,
-                                *engine.tokenizer, *ops, *engine.pool));
+  PackedModelOptions packs{.folder = options.pack_folder,
+                           .on_progress = options.on_progress,
+                           .stop = options.stop_loading};
+  OCTAVO_TRY(PackedModel loaded,
+             load_packed_model(file, engine.config, model_options, *ops, *engine.pool, packs));
+  if (!loaded.note.empty()) engine.notes.push_back(loaded.note);
+  engine.pack = std::move(loaded.pack);
+  engine.model = std::move(loaded.model);
+  engine.pack_job = std::move(loaded.pack_job);
+  if (draft.file) {
+    packs.on_progress = {};
+    OCTAVO_TRY(engine.draft, load_draft_model(draft, model_options, *ops, *engine.pool, packs));
   }
-  if (packs)
-    engine.pack_job = engine.pack ? PackJob::check(packs, *engine.pack)
-                                  : PackJob::write(packs, std::move(tensors));
   engine.isa = ops->isa;
   note_threads(engine, options.threads, threads);
   return engine;
@@ -237,15 +249,17 @@ Result<std::shared_ptr<const LoraAdapter>> load_adapter(const std::string& path,
 
 DraftingModels drafting_models(const LoadedEngine& loaded) {
   return {.model = *loaded.model,
-          .draft_model = loaded.draft_model.get(),
+          .draft_model = loaded.draft.model.get(),
           .early_exit = loaded.early_exit};
 }
 
 Result<std::unique_ptr<Engine>> make_engine(const LoadedEngine& loaded,
                                             const EngineOptions& options) {
   OCTAVO_TRY(const SpeculativeConfig config, parse_speculative_config(options.speculative_config));
-  OCTAVO_TRY(auto speculator, make_speculator(config, drafting_models(loaded),
-                                              static_cast<int>(loaded.tokenizer->vocab_size())));
+  DraftingModels models = drafting_models(loaded);
+  models.enable_prefix_caching = options.enable_prefix_caching;
+  OCTAVO_TRY(auto speculator,
+             make_speculator(config, models, static_cast<int>(loaded.tokenizer->vocab_size())));
   return make_engine(loaded, options, std::move(speculator));
 }
 

@@ -13,6 +13,7 @@
 #include "engine/engine_options.h"
 #include "engine/load_drafters.h"
 #include "engine/pack_cache.h"
+#include "engine/packed_model.h"
 #include "model/lora.h"
 #include "model/pooling_config.h"
 #include "model/transformer.h"
@@ -34,13 +35,14 @@ struct LoadedEngine {
   std::unique_ptr<PackFile> pack;  // the file that the weights lie in; nullptr: they were repacked
   std::shared_ptr<const LoraAdapter> adapter;  // of options.lora
   std::unique_ptr<Transformer> model;
-  PoolingConfig pooling;                     // of embeddings, by the model and the options
-  std::unique_ptr<Transformer> draft_model;  // that guesses for it; mostly there is none
-  EarlyExitOptions early_exit;               // as it was tuned, if the options ask for that
-  std::unique_ptr<PackJob> pack_job;         // nullptr: nothing to check or write
+  PoolingConfig pooling;              // of embeddings, by the model and the options
+  PackedModel draft;                  // that guesses for it; mostly there is none
+  EarlyExitOptions early_exit;        // as it was tuned, if the options ask for that
+  std::unique_ptr<PackJob> pack_job;  // nullptr: nothing to check or write
   int max_model_len = 0;
-  int64_t bytes_per_block = 0;     // of the KV cache
-  std::unique_ptr<Engine> engine;  // nullptr after load_model()
+  int64_t bytes_per_block = 0;        // of the KV cache
+  int64_t draft_bytes_per_block = 0;  // of the draft model's
+  std::unique_ptr<Engine> engine;     // nullptr after load_model()
   std::string_view isa;
   std::vector<std::string> notes;  // what the user should know, though it is no error
 };

@@ -10,16 +10,12 @@
 #include "formats/open_model.h"
 #include "formats/quote.h"
 #include "formats/weight_types.h"
-#include "kv/block_size.h"
 #include "spec/draft_model.h"
 #include "spec/ngram.h"
 #include "spec/prediction.h"
 
 namespace octavo {
 namespace {
-
-// Sequences of full length that its cache holds. Whoever has waited longest is computed again.
-constexpr int64_t kFullSequences = 8;
 
 Result<void> check_same_tokens(const Tokenizer& draft, const Tokenizer& tokenizer,
                                const std::string& model) {
@@ -55,25 +51,23 @@ double seconds_now() {
 
 }  // namespace
 
-Result<std::unique_ptr<Transformer>> load_draft_model(const std::string& model,
-                                                      const EngineOptions& options,
-                                                      TransformerOptions draft_options,
-                                                      int max_model_len, const Tokenizer& tokenizer,
-                                                      const kernels::Ops& ops, ThreadPool& pool) {
+Result<DraftSource> open_draft_model(const std::string& model, const EngineOptions& options,
+                                     const Tokenizer& tokenizer) {
+  DraftSource draft;
   OCTAVO_TRY(const std::string path, resolve_model(model));
   OCTAVO_TRY(const WeightTypes types, weight_types(options.dtype, options.quantization));
-  OCTAVO_TRY(const std::unique_ptr<ModelSource> source, open_model(path, types));
-  OCTAVO_TRY(const ModelConfig config, read_model_config(*source));
-  OCTAVO_TRY(TokenizerSpec spec, source->tokenizer());
+  OCTAVO_TRY(draft.file, open_model(path, types));
+  OCTAVO_TRY(draft.config, read_model_config(*draft.file));
+  if (draft.config.architecture->encoder)
+    return fail(
+        ErrorCode::invalid_argument,
+        fmt::format("the draft model {} is an encoder, which guesses nothing; take one that "
+                    "writes text",
+                    quote(model)));
+  OCTAVO_TRY(TokenizerSpec spec, draft.file->tokenizer());
   OCTAVO_TRY(const Tokenizer draft_tokenizer, Tokenizer::create(std::move(spec)));
   OCTAVO_CHECK_OK(check_same_tokens(draft_tokenizer, tokenizer, model));
-  const int64_t one =
-      blocks_for(std::min(max_model_len, config.context_length), draft_options.block_size);
-  draft_options.num_blocks = static_cast<int>(
-      std::min(one * kFullSequences, std::max<int64_t>(draft_options.num_blocks, one)));
-  OCTAVO_TRY(ModelWeights weights,
-             load_weights(*source, config, pool, {}, nullptr, options.stop_loading));
-  return Transformer::create(config, std::move(weights), ops, pool, draft_options);
+  return draft;
 }
 
 Result<EarlyExitOptions> early_exit_options(const SpeculativeConfig& config,
@@ -111,7 +105,9 @@ Result<std::unique_ptr<Speculator>> make_speculator(const SpeculativeConfig& con
       case DraftMethod::draft_model: {
         OCTAVO_TRY(auto drafter,
                    ModelDrafter::create(*models.draft_model, num_tokens,
-                                        config.rejection_sample_method, config.branching_factor));
+                                        {.method = config.rejection_sample_method,
+                                         .branching_factor = config.branching_factor,
+                                         .prefix_caching = models.enable_prefix_caching}));
         drafters.push_back(std::move(drafter));
         break;
       }

@@ -1,16 +1,14 @@
 // From a speculative config to what guesses for an engine.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <string>
 
 #include "base/result.h"
-#include "base/thread_pool.h"
 #include "engine/engine_options.h"
 #include "formats/model_source.h"
-#include "kernels/api.h"
-#include "model/transformer.h"
+#include "model/model.h"
+#include "model/model_config.h"
 #include "spec/early_exit.h"
 #include "spec/speculative_config.h"
 #include "spec/speculator.h"
@@ -18,13 +16,16 @@
 
 namespace octavo {
 
-// The second model of draft_model, with the same settings as the first. Errors: those of loading;
-// invalid_argument if its tokens are not those of `tokenizer`.
-Result<std::unique_ptr<Transformer>> load_draft_model(const std::string& model,
-                                                      const EngineOptions& options,
-                                                      TransformerOptions draft_options,
-                                                      int max_model_len, const Tokenizer& tokenizer,
-                                                      const kernels::Ops& ops, ThreadPool& pool);
+// The second model of draft_model, before its weights are read.
+struct DraftSource {
+  std::unique_ptr<ModelSource> file;
+  ModelConfig config = {};
+};
+
+// Errors: those of opening a model; invalid_argument if its tokens are not those of `tokenizer`, or
+// if it is an encoder.
+Result<DraftSource> open_draft_model(const std::string& model, const EngineOptions& options,
+                                     const Tokenizer& tokenizer);
 
 // What was found for the model and is kept in `folder`, if the config needs it: it may say itself
 // what early_exit skips. Errors: not_found (the model was not tuned), those of find_exit_plan() and
@@ -37,7 +38,8 @@ Result<EarlyExitOptions> early_exit_options(const SpeculativeConfig& config,
 struct DraftingModels {
   Model& model;
   Model* draft_model = nullptr;
-  EarlyExitOptions early_exit = {};  // for what the config does not say
+  EarlyExitOptions early_exit = {};   // for what the config does not say
+  bool enable_prefix_caching = true;  // of the draft model
 };
 
 // nullptr: the config asks for none.

@@ -26,6 +26,10 @@ int64_t cache_bytes(const SizingRequest& r) {
   return std::max<int64_t>(share - r.weight_bytes - r.activation_bytes, 0);
 }
 
+int64_t bytes_per_block(const SizingRequest& r) {
+  return r.bytes_per_block + r.draft_bytes_per_block;
+}
+
 std::string where_from(const SizingRequest& r, int64_t bytes) {
   if (r.kv_cache_memory_bytes > 0)
     return fmt::format("--kv-cache-memory-bytes gives the KV cache {}", in_bytes(bytes));
@@ -37,13 +41,14 @@ std::string where_from(const SizingRequest& r, int64_t bytes) {
 }
 
 tl::unexpected<Error> too_little(const SizingRequest& r, int64_t bytes, int wanted, int64_t fits) {
-  const int64_t needed = blocks_for(wanted, r.block_size) * r.bytes_per_block;
+  const int64_t needed = blocks_for(wanted, r.block_size) * bytes_per_block(r);
   const std::string change = fits > 0 ? fmt::format("lower --max-model-len to {}", fits)
                                       : std::string("use a smaller model or --kv-cache-dtype int8");
   return fail(ErrorCode::resource_exhausted,
-              fmt::format("a sequence of {} tokens needs a KV cache of {} ({} per token): {}; {}, "
-                          "or set --kv-cache-memory-bytes to {}",
-                          wanted, in_bytes(needed), in_bytes(r.bytes_per_block / r.block_size),
+              fmt::format("a sequence of {} tokens needs a KV cache of {} ({} per token{}): {}; "
+                          "{}, or set --kv-cache-memory-bytes to {}",
+                          wanted, in_bytes(needed), in_bytes(bytes_per_block(r) / r.block_size),
+                          r.draft_bytes_per_block > 0 ? ", the draft model's included" : "",
                           where_from(r, bytes), change, needed));
 }
 
@@ -55,7 +60,7 @@ Result<Sizing> size_kv_cache(const SizingRequest& r) {
                 fmt::format("--max-model-len is {}, but the model's context is {}; lower it",
                             r.max_model_len, r.context_length));
   const int64_t bytes = cache_bytes(r);
-  const int64_t blocks = std::min<int64_t>(bytes / r.bytes_per_block, BlockPool::kMaxBlocks);
+  const int64_t blocks = std::min<int64_t>(bytes / bytes_per_block(r), BlockPool::kMaxBlocks);
   const int64_t fits = blocks * r.block_size;
   const int wanted = r.max_model_len > 0 ? r.max_model_len : r.context_length;
   if (fits == 0 || (r.max_model_len > 0 && fits < wanted))

@@ -18,7 +18,10 @@ struct SizingRequest {
   int context_length = 0;       // of the model
   int block_size = 0;           // tokens
   int64_t bytes_per_block = 0;  // of the KV cache
-  int64_t weight_bytes = 0;     // that loading will still take
+  // Of the draft model's, which has as many blocks; its weights and activations are among the
+  // model's. 0: there is none.
+  int64_t draft_bytes_per_block = 0;
+  int64_t weight_bytes = 0;  // that loading will still take
   int64_t activation_bytes = 0;
   std::optional<int64_t> available_bytes;  // to this process; nothing: unknown, taken as plenty
 };

@@ -200,7 +200,8 @@ EngineSeries::EngineSeries(const SeriesMaker& make)
 
 // --- guesses --------------------------------------------------------------------------------
 
-SpeculationSeries::SpeculationSeries(const SeriesMaker& make, int num_speculative_tokens)
+SpeculationSeries::SpeculationSeries(const SeriesMaker& make, int num_speculative_tokens,
+                                     bool has_draft_model)
     : drafts(make.counter("vllm:spec_decode_num_drafts_total", "Guesses that were verified.")),
       draft_tokens(
           make.counter("vllm:spec_decode_num_draft_tokens_total", "Tokens of these guesses.")),
@@ -215,6 +216,10 @@ SpeculationSeries::SpeculationSeries(const SeriesMaker& make, int num_speculativ
     accepted_per_pos.push_back(&make.counter("vllm:spec_decode_num_accepted_tokens_per_pos_total",
                                              "Tokens that came true, by their place in the guess.",
                                              {{"position", std::to_string(i)}}));
+  if (!has_draft_model) return;
+  for (size_t i = 0; i < draft_bytes.size(); ++i)
+    draft_bytes[i] = &make.gauge("octavo:draft_kv_bytes", "Bytes of the draft model's KV blocks.",
+                                 {{"state", std::array{"free", "held", "cached"}[i]}});
 }
 
 // --- server ---------------------------------------------------------------------------------

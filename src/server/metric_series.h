@@ -103,11 +103,12 @@ class EngineSeries {
 // Only where tokens are guessed: made with the first step's counts at 0.
 class SpeculationSeries {
  public:
-  SpeculationSeries(const SeriesMaker& make, int num_speculative_tokens);
+  SpeculationSeries(const SeriesMaker& make, int num_speculative_tokens, bool has_draft_model);
 
   prometheus::Counter &drafts, &draft_tokens, &accepted_tokens;
   std::vector<prometheus::Counter*> accepted_per_pos;
   prometheus::Counter &draft_seconds, &verify_seconds;
+  std::array<prometheus::Gauge*, 3> draft_bytes{};  // free, held, cached; nullptr: no draft model
 };
 
 class ServerSeries {

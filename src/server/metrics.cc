@@ -66,9 +66,10 @@ struct Metrics::Series {
         server(make, SeriesMaker(registry, {})),
         rejections(make),
         http(SeriesMaker(registry, {})),
-        bytes_per_block(static_cast<double>(options.bytes_per_block)) {
+        bytes_per_block(static_cast<double>(options.bytes_per_block)),
+        draft_bytes_per_block(static_cast<double>(options.draft_bytes_per_block)) {
     if (options.num_speculative_tokens > 0)
-      speculation.emplace(make, options.num_speculative_tokens);
+      speculation.emplace(make, options.num_speculative_tokens, options.draft_bytes_per_block > 0);
     add_constants(make, options);
   }
 
@@ -80,7 +81,7 @@ struct Metrics::Series {
   ServerSeries server;
   RejectionSeries rejections;
   HttpSeries http;
-  double bytes_per_block;
+  double bytes_per_block, draft_bytes_per_block;
 };
 
 Metrics::Metrics(MetricsOptions options) : series_(std::make_unique<Series>(options)) {}
@@ -146,7 +147,7 @@ void Metrics::on_http(std::string_view route, int status, double duration_s) {
 
 namespace {
 
-void count(SpeculationSeries& to, const StepReport& report) {
+void count(SpeculationSeries& to, const StepReport& report, double draft_bytes_per_block) {
   const SpeculatorStats& stats = *report.speculation;
   raise_to(to.drafts, stats.num_drafts);
   raise_to(to.draft_tokens, stats.num_draft_tokens);
@@ -155,6 +156,10 @@ void count(SpeculationSeries& to, const StepReport& report) {
     raise_to(*to.accepted_per_pos[i], stats.num_accepted_tokens_per_pos[i]);
   to.draft_seconds.Increment(seconds(report.draft_s));
   if (report.step->work.draft_tokens > 0) to.verify_seconds.Increment(seconds(report.forward_s));
+  const DraftBlocks& all = stats.blocks;
+  const std::array blocks{all.free, all.all - all.free - all.cached, all.cached};
+  for (size_t i = 0; i < blocks.size(); ++i)
+    if (to.draft_bytes[i]) to.draft_bytes[i]->Set(blocks[i] * draft_bytes_per_block);
 }
 
 }  // namespace
@@ -174,7 +179,8 @@ void Metrics::on_step(const StepReport& report) {
   to.iteration_tokens.Observe(step.work.prefill_tokens + step.work.num_seqs +
                               step.work.draft_tokens - step.num_padding);
   series_->requests.generation_tokens.Increment(report.num_tokens);
-  if (series_->speculation && report.speculation) count(*series_->speculation, report);
+  if (series_->speculation && report.speculation)
+    count(*series_->speculation, report, series_->draft_bytes_per_block);
   on_state(*report.scheduler);
 }
 

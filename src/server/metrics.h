@@ -20,8 +20,9 @@ struct MetricsOptions {
   // Labels of vllm:cache_config_info: name, value.
   std::vector<std::pair<std::string, std::string>> cache_config = {};
   int64_t bytes_per_block = 0;
-  std::string isa = {};            // instruction set of the kernels
-  int num_speculative_tokens = 0;  // guessed at a time, at most; 0: none ever
+  int64_t draft_bytes_per_block = 0;  // of a draft model; 0: there is none
+  std::string isa = {};               // instruction set of the kernels
+  int num_speculative_tokens = 0;     // guessed at a time, at most; 0: none ever
 };
 
 // All functions may be called from any thread at once, and take microseconds at most.

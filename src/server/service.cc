@@ -105,13 +105,14 @@ const LoadedEngine& Service::set_ready(LoadedEngine loaded, EngineOptions option
     num_blocks = core.scheduler().pool().num_blocks();
     if (core.speculator()) num_speculative_tokens = core.speculator()->num_speculative_tokens();
   });
-  s.metrics =
-      std::make_unique<Metrics>(MetricsOptions{.model_name = options_.served_model_names.front(),
-                                               .max_model_len = s.loaded.max_model_len,
-                                               .cache_config = cache_config(s.options, num_blocks),
-                                               .bytes_per_block = s.loaded.bytes_per_block,
-                                               .isa = std::string(s.loaded.isa),
-                                               .num_speculative_tokens = num_speculative_tokens});
+  s.metrics = std::make_unique<Metrics>(
+      MetricsOptions{.model_name = options_.served_model_names.front(),
+                     .max_model_len = s.loaded.max_model_len,
+                     .cache_config = cache_config(s.options, num_blocks),
+                     .bytes_per_block = s.loaded.bytes_per_block,
+                     .draft_bytes_per_block = s.loaded.draft_bytes_per_block,
+                     .isa = std::string(s.loaded.isa),
+                     .num_speculative_tokens = num_speculative_tokens});
   s.loaded.engine->inspect([&](EngineCore& core) { s.metrics->on_state(core.scheduler()); });
   s.speculates = num_speculative_tokens > 0;
   s.gate = std::make_unique<AdmissionGate>(

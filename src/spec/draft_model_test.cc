@@ -36,9 +36,9 @@ std::vector<TokenId> text(int first, int count) {
 }
 
 struct Rig {
-  explicit Rig(int num_blocks = 64)
-      : model(kTokens, 160, num_blocks, hash_logits, 32),
-        drafter(*ModelDrafter::create(model, kTokens)) {}
+  explicit Rig(int num_blocks = 64, bool prefix_caching = true, int context = 160)
+      : model(kTokens, context, num_blocks, hash_logits, 32),
+        drafter(*ModelDrafter::create(model, kTokens, {.prefix_caching = prefix_caching})) {}
 
   std::vector<TokenId> propose(int64_t id, const std::vector<TokenId>& tokens, int most) {
     DraftTask task = task_of(id, tokens, most);
@@ -53,6 +53,22 @@ struct Rig {
             .max_tokens = most,
             .params = &params,
             .seed = 9};
+  }
+  // All at once; each has the guess that it should, or none.
+  int propose_all(const std::vector<std::vector<TokenId>>& texts, int most) {
+    std::vector<DraftTask> tasks;
+    std::vector<DraftTask*> asked;
+    for (size_t i = 0; i < texts.size(); ++i)
+      tasks.push_back(task_of(static_cast<int64_t>(i), texts[i], most));
+    for (DraftTask& task : tasks) asked.push_back(&task);
+    drafter->propose(asked);
+    int guessed = 0;
+    for (size_t i = 0; i < texts.size(); ++i) {
+      if (tasks[i].draft.empty()) continue;
+      ++guessed;
+      EXPECT_EQ(tasks[i].draft, expected(texts[i], most));
+    }
+    return guessed;
   }
   std::vector<TokenId> expected(const std::vector<TokenId>& tokens, int count) {
     const DraftTask task = task_of(0, tokens, count);
@@ -113,6 +129,84 @@ TEST(ModelDrafter, MoreSequencesThanBlocks) {
 TEST(ModelDrafter, StopsAtTheEndOfItsContext) {
   Rig rig;
   EXPECT_EQ(rig.propose(1, text(0, 158), 6).size(), 3u);
+  EXPECT_EQ(rig.propose(1, text(0, 161), 6).size(), 0u);
+}
+
+// `count` texts with nothing in common, each of so many tokens.
+std::vector<std::vector<TokenId>> texts(int count, int tokens) {
+  std::vector<std::vector<TokenId>> out;
+  for (int i = 0; i < count; ++i) out.push_back(text(i, tokens));
+  return out;
+}
+
+TEST(ModelDrafter, PromptsAreReadOnceByAsManyAsHaveRoom) {
+  constexpr int kSeqs = 16, kPrompt = 1000, kRounds = 20;
+  for (const bool prefix_caching : {true, false}) {
+    Rig rig(kSeqs * 64, prefix_caching, 1024);
+    auto all = texts(kSeqs, kPrompt);
+    for (int round = 0; round < kRounds; ++round) {
+      EXPECT_EQ(rig.propose_all(all, 2), kSeqs);
+      for (auto& one : all) one.push_back(TokenId{'z'});
+    }
+    // The prompt and a guess; then a token that was not guessed, and a guess.
+    EXPECT_EQ(rig.model.num_tokens, kSeqs * (kPrompt + 1 + 2 * (kRounds - 1)));
+  }
+}
+
+// Those that have room keep it as they grow, and the rest does not take turns with them.
+TEST(ModelDrafter, WithoutRoomForAllTheFirstOnesGuess) {
+  constexpr int kRounds = 40;
+  Rig rig(26);  // of 16 tokens
+  auto all = texts(8, 75);
+  int guessed = 8;
+  for (int round = 0; round < kRounds; ++round) {
+    const int now = rig.propose_all(all, 2);
+    EXPECT_LE(now, guessed);
+    guessed = now;
+    for (auto& one : all) one.push_back(TokenId{'z'});
+  }
+  EXPECT_EQ(guessed, 3);  // of 8 blocks
+  EXPECT_LE(rig.model.num_tokens, 5 * 76 + 5 * 2 * kRounds);
+}
+
+TEST(ModelDrafter, AnswersToOnePromptShareIt) {
+  for (const bool prefix_caching : {true, false}) {
+    Rig rig(64, prefix_caching);
+    std::vector<std::vector<TokenId>> forks(6, text(0, 100));
+    for (int i = 0; i < 6; ++i) forks[static_cast<size_t>(i)].push_back(TokenId{'A' + i});
+    EXPECT_EQ(rig.propose_all(forks, 3), 6);
+    // Six full blocks once; what else there is of the prompt, the answer and the guess each time.
+    EXPECT_EQ(rig.model.num_tokens, prefix_caching ? 96 + 6 * (5 + 2) : 6 * (101 + 2));
+  }
+}
+
+TEST(ModelDrafter, TheNextTurnGoesOnFromTheLast) {
+  Rig rig;
+  auto tokens = text(0, 70);
+  const auto guess = rig.propose(1, tokens, 4);
+  tokens.insert(tokens.end(), guess.begin(), guess.begin() + 2);
+  rig.drafter->finish({.id = SeqId{1},
+                       .prompt = std::span(tokens).first(60),
+                       .answer = std::span(tokens).subspan(60)});
+  tokens.push_back(TokenId{'q'});
+  const auto before = rig.model.num_tokens;
+  EXPECT_EQ(rig.propose(2, tokens, 1), rig.expected(tokens, 1));
+  EXPECT_EQ(rig.model.num_tokens, before + 1);
+}
+
+TEST(ModelDrafter, NothingIsSharedBetweenKeys) {
+  Rig rig;
+  const auto tokens = text(0, 70);
+  const PrefixKey keys[] = {{.salt = "a", .adapter = ""}, {.salt = "", .adapter = "a"}, {}};
+  for (int round = 0; round < 2; ++round)
+    for (int i = 0; i < 3; ++i) {
+      DraftTask task = rig.task_of(10 * round + i, tokens, 1);
+      task.key = keys[i];
+      DraftTask* const tasks[] = {&task};
+      const auto before = rig.model.num_tokens;
+      rig.drafter->propose(tasks);
+      EXPECT_EQ(rig.model.num_tokens - before, round == 0 ? 70 : 6) << round << i;
+    }
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include "core/ids.h"
 #include "core/sampling_params.h"
 #include "core/token_mask.h"
+#include "kv/prefix_key.h"
 #include "sampling/distribution.h"
 
 namespace octavo {
@@ -32,7 +33,7 @@ struct DraftTask {
   int prompt_tokens = 0;                     // the first of them
   int max_tokens = 0;                        // of the guess, at most; > 0
   std::span<const TokenId> prediction = {};  // what much of the answer may repeat
-  std::string_view group = {};               // what was learned in one group is not used in another
+  PrefixKey key = {};  // what was learned or computed under one key is not used under another
   // How the next token will be drawn.
   const SamplingParams* params = nullptr;
   uint64_t seed = 0;
@@ -55,7 +56,12 @@ struct DraftTask {
 struct FinishedSequence {
   SeqId id{};
   std::span<const TokenId> prompt, answer;
-  std::string_view group = {};  // as of its tasks
+  PrefixKey key = {};  // as of its tasks
+};
+
+// The KV blocks that a drafter has for itself.
+struct DraftBlocks {
+  int all = 0, free = 0, cached = 0;
 };
 
 class Drafter {
@@ -66,6 +72,7 @@ class Drafter {
   virtual void propose(std::span<DraftTask* const> tasks) = 0;
   // There will be no more tasks of this sequence.
   virtual void finish(const FinishedSequence& sequence) = 0;
+  virtual DraftBlocks blocks() const { return {}; }
 };
 
 }  // namespace octavo

@@ -45,6 +45,7 @@ void Speculator::propose(std::span<DraftTask> tasks, const StepWork& work,
       if (task.draft.empty() && task.max_tokens > 0) open_.push_back(&task);
     if (!open_.empty()) drafter->propose(open_);
   }
+  note_blocks();
   note_time(tasks, options_.clock ? options_.clock() - start_s : 0);
   if (options_.adaptive) cut(tasks, work, step_model);
   note_step(std::ranges::any_of(tasks, [](const DraftTask& task) { return !task.draft.empty(); }));
@@ -139,6 +140,11 @@ void Speculator::note_time(std::span<const DraftTask> tasks, double seconds) {
   tried_ += kTimeWeight * (1 - tried_);
 }
 
+void Speculator::note_blocks() {
+  for (const auto& drafter : drafters_)
+    if (const DraftBlocks blocks = drafter->blocks(); blocks.all > 0) stats_.blocks = blocks;
+}
+
 double Speculator::draft_token_s() const {
   return tried_ > 0 ? tried_s_ / std::max(tried_drafts_, kLeastDrafts * tried_) : 0;
 }
@@ -163,6 +169,7 @@ void Speculator::verified(SeqId id, int num_drafts, int num_accepted, bool one_f
 void Speculator::finish(const FinishedSequence& sequence) {
   for (const auto& drafter : drafters_) drafter->finish(sequence);
   records_.erase(sequence.id);
+  note_blocks();
 }
 
 }  // namespace octavo

@@ -27,7 +27,8 @@ struct SpeculatorStats {
   int64_t num_draft_tokens = 0;
   int64_t num_accepted_tokens = 0;
   std::array<int64_t, kMaxDraftTokens> num_accepted_tokens_per_pos{};
-  double draft_s = 0;  // spent on making guesses
+  double draft_s = 0;       // spent on making guesses
+  DraftBlocks blocks = {};  // at present, of the drafter that has some
 };
 
 class Speculator {
@@ -65,6 +66,7 @@ class Speculator {
   void cut(std::span<DraftTask> tasks, const StepWork& work, const StepTimeModel& step_model);
   void note_time(std::span<const DraftTask> tasks, double seconds);
   double draft_token_s() const;
+  void note_blocks();
 
   SpeculatorOptions options_;
   std::vector<std::unique_ptr<Drafter>> drafters_;

@@ -27,9 +27,9 @@ void SuffixDrafter::propose(std::span<DraftTask* const> tasks) {
                                     .min_probability = options_.min_token_prob};
     Continuation best = own_index(*task).continuation(task->tokens, limits);
     for (const Generation& answers : generations_) {
-      const auto group = answers.groups.find(std::string(task->group));
-      if (group == answers.groups.end()) continue;
-      Continuation other = group->second.continuation(task->tokens, limits);
+      const auto known = answers.by_key.find(task->key);
+      if (known == answers.by_key.end()) continue;
+      Continuation other = known->second.continuation(task->tokens, limits);
       if (other.match_length > best.match_length) best = std::move(other);
     }
     task->draft = std::move(best.tokens);
@@ -44,7 +44,7 @@ void SuffixDrafter::finish(const FinishedSequence& sequence) {
       generations_[0].num_tokens >= kMaxTokens)
     generations_[1] = std::exchange(generations_[0], {});
   Generation& newest = generations_[0];
-  TokenIndex& index = newest.groups[std::string(sequence.group)];
+  TokenIndex& index = newest.by_key[sequence.key];
   for (const TokenId token : sequence.answer) index.append(token);
   index.end_text();
   newest.num_tokens += sequence.answer.size();

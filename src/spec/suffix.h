@@ -3,8 +3,8 @@
 #pragma once
 
 #include <array>
+#include <map>
 #include <memory>
-#include <string>
 #include <unordered_map>
 
 #include "spec/drafter.h"
@@ -30,10 +30,10 @@ class SuffixDrafter final : public Drafter {
   void finish(const FinishedSequence& sequence) override;
 
  private:
-  // Finished answers by group. When the newer generation has half of what is remembered, it becomes
+  // Finished answers. When the newer generation has half of what is remembered, it becomes
   // the older one.
   struct Generation {
-    std::unordered_map<std::string, TokenIndex> groups;
+    std::map<PrefixKey, TokenIndex> by_key;
     int num_answers = 0;
     size_t num_tokens = 0;
   };

@@ -85,7 +85,7 @@ class StubDrafter : public Drafter {
  public:
   StubDrafter(int num_tokens, StubModel::Logits fill, RejectionSampleMethod method)
       : model_(num_tokens, 256, 1024, std::move(fill), 256, 32),
-        drafter_(*ModelDrafter::create(model_, num_tokens, method)) {}
+        drafter_(*ModelDrafter::create(model_, num_tokens, {.method = method})) {}
 
   std::string_view name() const override { return drafter_->name(); }
   void propose(std::span<DraftTask* const> tasks) override { drafter_->propose(tasks); }

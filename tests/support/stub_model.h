@@ -37,6 +37,7 @@ class StubModel : public Model {
   bool forward(const ForwardBatch& batch) override {
     ++forwards;
     if (on_forward) on_forward(batch);
+    num_tokens += static_cast<int64_t>(batch.tokens.size());
     partial_ = !batch.skipped_layers.empty();
     histories_.clear();
     for (const BatchSequence& s : batch.sequences) {
@@ -90,6 +91,7 @@ class StubModel : public Model {
   Logits says_partially = {};  // with layers skipped; empty: as above
   std::function<void(const ForwardBatch&)> on_forward = {};
   int forwards = 0;
+  int64_t num_tokens = 0;  // of all forwards
   int copies = 0;
 
  private:

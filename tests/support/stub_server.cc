@@ -154,6 +154,7 @@ Result<LoadedEngine> make_engine(const EngineOptions& options, const StubOptions
   engine.config.context_length = kContext;
   engine.max_model_len = core.scheduler.max_model_len;
   engine.bytes_per_block = 1024;
+  if (models.draft) engine.draft_bytes_per_block = 512;
   engine.isa = "stub";
   OCTAVO_TRY(engine.engine, Engine::create(*models.model, *engine.tokenizer, std::move(core),
                                            options.max_queue_len));
