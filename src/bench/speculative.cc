@@ -192,6 +192,21 @@ class Cell {
   std::vector<std::vector<SpeculativeRun>> runs_;  // by lane and round
 };
 
+// Before anything is measured: prompts are the program's own, and nobody knows how long they are.
+Result<void> check_fits(const SpeculativeTask& task, int output_len, int max_model_len) {
+  size_t longest = 0;
+  for (const auto& prompt : task.prompts) longest = std::max(longest, prompt.size());
+  const auto needed = static_cast<int64_t>(longest) + output_len;
+  if (needed <= max_model_len) return {};
+  return fail(
+      ErrorCode::context_overflow,
+      fmt::format("the task {} needs {} tokens, {} of its longest prompt and {} of an "
+                  "answer, and the context holds {}; lower --output-len or --num-prompts, "
+                  "leave the task out of --tasks, or raise --max-model-len if the model has "
+                  "more",
+                  task.name, needed, longest, output_len, max_model_len));
+}
+
 class Measurement {
  public:
   Measurement(const LoadedEngine& loaded, const SpeculativeOptions& options)
@@ -201,6 +216,7 @@ class Measurement {
     for (const std::string& name : options_.tasks) {
       OCTAVO_TRY(tasks_.emplace_back(), make_speculative_task(loaded_, name, options_.num_prompts));
       tasks_.back().params.ignore_eos |= options_.ignore_eos;
+      OCTAVO_CHECK_OK(check_fits(tasks_.back(), options_.output_len, loaded_.max_model_len));
     }
     OCTAVO_CHECK_OK(make_lanes());
     std::vector<std::vector<SpeculativeRow>> by_task(tasks_.size());

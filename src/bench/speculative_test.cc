@@ -1,5 +1,6 @@
 #include "bench/speculative.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "support/paths.h"
@@ -120,6 +121,21 @@ TEST(Speculative, RefusesWhatCannotBe) {
   EXPECT_EQ(refused([](auto& o) { o.methods[0].config = "{}"; }), ErrorCode::invalid_argument);
   EXPECT_EQ(refused([](auto& o) { o.methods[0].synthetic = 1.5; }), ErrorCode::invalid_argument);
   EXPECT_EQ(refused([](auto& o) { o.output_len = 1 << 20; }), ErrorCode::context_overflow);
+}
+
+TEST(Speculative, SaysWhichTaskIsTooLong) {
+  const auto engine = load_model(tiny_options());
+  ASSERT_TRUE(engine) << engine.error().message;
+  SpeculativeOptions options = few_tokens();
+  options.tasks = {"random", "code"};
+  const auto rows = measure_speculation(*engine, options);
+  ASSERT_FALSE(rows);
+  EXPECT_EQ(rows.error().code, ErrorCode::context_overflow);
+  const auto says = [&](const std::string& part) {
+    return rows.error().message.find(part) != std::string::npos;
+  };
+  EXPECT_TRUE(says("the task code needs ")) << rows.error().message;
+  EXPECT_TRUE(says(fmt::format("the context holds {}", engine->max_model_len)));
 }
 
 }  // namespace
