@@ -119,7 +119,7 @@ TEST(DraftModel, BothCachesHoldAsManyTokensInTheMemoryThereIs) {
   options.max_model_len = 7 * options.block_size;
   const Error error = refused(options);
   EXPECT_EQ(error.code, ErrorCode::resource_exhausted);
-  EXPECT_TRUE(says(error, "the draft model's included")) << error.message;
+  EXPECT_TRUE(says(error, "the KV cache of model and draft model")) << error.message;
   EXPECT_TRUE(says(error, fmt::format("--kv-cache-memory-bytes to {}", 7 * 2 * one)))
       << error.message;
 }

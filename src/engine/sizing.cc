@@ -31,13 +31,14 @@ int64_t bytes_per_block(const SizingRequest& r) {
 }
 
 std::string where_from(const SizingRequest& r, int64_t bytes) {
+  const char* whose = r.draft_bytes_per_block > 0 ? " of model and draft model" : "";
   if (r.kv_cache_memory_bytes > 0)
-    return fmt::format("--kv-cache-memory-bytes gives the KV cache {}", in_bytes(bytes));
+    return fmt::format("--kv-cache-memory-bytes gives the KV cache{} {}", whose, in_bytes(bytes));
   return fmt::format(
       "{} of memory is available, of which --gpu-memory-utilization {} may be used; weights take "
-      "{}, activations {}, and {} is left for the KV cache",
+      "{}, activations {}, and {} is left for the KV cache{}",
       in_bytes(*r.available_bytes), r.gpu_memory_utilization, in_bytes(r.weight_bytes),
-      in_bytes(r.activation_bytes), in_bytes(bytes));
+      in_bytes(r.activation_bytes), in_bytes(bytes), whose);
 }
 
 tl::unexpected<Error> too_little(const SizingRequest& r, int64_t bytes, int wanted, int64_t fits) {
@@ -45,10 +46,9 @@ tl::unexpected<Error> too_little(const SizingRequest& r, int64_t bytes, int want
   const std::string change = fits > 0 ? fmt::format("lower --max-model-len to {}", fits)
                                       : std::string("use a smaller model or --kv-cache-dtype int8");
   return fail(ErrorCode::resource_exhausted,
-              fmt::format("a sequence of {} tokens needs a KV cache of {} ({} per token{}): {}; "
-                          "{}, or set --kv-cache-memory-bytes to {}",
+              fmt::format("a sequence of {} tokens needs a KV cache of {} ({} per token): {}; {}, "
+                          "or set --kv-cache-memory-bytes to {}",
                           wanted, in_bytes(needed), in_bytes(bytes_per_block(r) / r.block_size),
-                          r.draft_bytes_per_block > 0 ? ", the draft model's included" : "",
                           where_from(r, bytes), change, needed));
 }
 

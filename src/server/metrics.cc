@@ -147,7 +147,7 @@ void Metrics::on_http(std::string_view route, int status, double duration_s) {
 
 namespace {
 
-void count(SpeculationSeries& to, const StepReport& report, double draft_bytes_per_block) {
+void count(SpeculationSeries& to, const StepReport& report) {
   const SpeculatorStats& stats = *report.speculation;
   raise_to(to.drafts, stats.num_drafts);
   raise_to(to.draft_tokens, stats.num_draft_tokens);
@@ -156,10 +156,12 @@ void count(SpeculationSeries& to, const StepReport& report, double draft_bytes_p
     raise_to(*to.accepted_per_pos[i], stats.num_accepted_tokens_per_pos[i]);
   to.draft_seconds.Increment(seconds(report.draft_s));
   if (report.step->work.draft_tokens > 0) to.verify_seconds.Increment(seconds(report.forward_s));
-  const DraftBlocks& all = stats.blocks;
+}
+
+void show(SpeculationSeries& to, const DraftBlocks& all, double bytes_per_block) {
   const std::array blocks{all.free, all.all - all.free - all.cached, all.cached};
   for (size_t i = 0; i < blocks.size(); ++i)
-    if (to.draft_bytes[i]) to.draft_bytes[i]->Set(blocks[i] * draft_bytes_per_block);
+    if (to.draft_bytes[i]) to.draft_bytes[i]->Set(blocks[i] * bytes_per_block);
 }
 
 }  // namespace
@@ -179,12 +181,13 @@ void Metrics::on_step(const StepReport& report) {
   to.iteration_tokens.Observe(step.work.prefill_tokens + step.work.num_seqs +
                               step.work.draft_tokens - step.num_padding);
   series_->requests.generation_tokens.Increment(report.num_tokens);
-  if (series_->speculation && report.speculation)
-    count(*series_->speculation, report, series_->draft_bytes_per_block);
-  on_state(*report.scheduler);
+  if (series_->speculation && report.speculation) count(*series_->speculation, report);
+  on_state(*report.scheduler, report.speculation);
 }
 
-void Metrics::on_state(const Scheduler& scheduler) {
+void Metrics::on_state(const Scheduler& scheduler, const SpeculatorStats* speculation) {
+  if (series_->speculation && speculation)
+    show(*series_->speculation, speculation->blocks, series_->draft_bytes_per_block);
   const SchedulerStats stats = scheduler.stats();
   const int held = stats.num_blocks - stats.num_free_blocks - stats.num_cached_blocks;
   EngineSeries& to = series_->engine;

@@ -113,7 +113,7 @@ const LoadedEngine& Service::set_ready(LoadedEngine loaded, EngineOptions option
                      .draft_bytes_per_block = s.loaded.draft_bytes_per_block,
                      .isa = std::string(s.loaded.isa),
                      .num_speculative_tokens = num_speculative_tokens});
-  s.loaded.engine->inspect([&](EngineCore& core) { s.metrics->on_state(core.scheduler()); });
+  s.loaded.engine->inspect([&](EngineCore& core) { s.metrics->on_state(core); });
   s.speculates = num_speculative_tokens > 0;
   s.gate = std::make_unique<AdmissionGate>(
       GateOptions{.max_queue_len = s.options.max_queue_len,

@@ -113,10 +113,10 @@ void ModelDrafter::adopt_prefix(Work& work) {
 // For all that may be computed this time, so that nobody begins who cannot end.
 bool ModelDrafter::make_room(Work& work) {
   BlockTable& table = work.state->table;
-  if (tree_ && work.num_computed() == 0) adopt_prefix(work);
   const auto known = static_cast<int>(work.task->tokens.size());
   const int context = model_.limits().context_length;
   if (known > context) return false;
+  if (tree_ && work.num_computed() == 0) adopt_prefix(work);
   const int wanted = std::min(known + work.task->max_tokens - 1, context);
   while (table.blocks_to_reserve(wanted) > pool_->num_free())
     if (!free_blocks(table.blocks_to_reserve(wanted) - pool_->num_free(), work)) return false;

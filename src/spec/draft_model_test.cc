@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <random>
 
 #include "support/stub_model.h"
 
@@ -192,6 +193,72 @@ TEST(ModelDrafter, TheNextTurnGoesOnFromTheLast) {
   const auto before = rig.model.num_tokens;
   EXPECT_EQ(rig.propose(2, tokens, 1), rig.expected(tokens, 1));
   EXPECT_EQ(rig.model.num_tokens, before + 1);
+}
+
+// Sequences come, grow, stand still and go, over caches that are too small for them.
+void check_company(uint32_t seed, bool prefix_caching) {
+  std::mt19937 random(seed);
+  const auto below = [&](size_t n) { return random() % static_cast<uint32_t>(n); };
+  Rig rig(14 + static_cast<int>(below(40)), prefix_caching);
+  const size_t prompts[] = {70, 33, 48};
+  struct Living {
+    int64_t id;
+    PrefixKey key;
+    std::vector<TokenId> tokens;
+  };
+  int64_t next_id = 0;
+  const auto born = [&] {
+    const auto which = below(3);
+    return Living{next_id++,
+                  {.salt = below(4) == 0 ? "a" : "", .adapter = ""},
+                  text(static_cast<int>(which), static_cast<int>(prompts[which]))};
+  };
+  std::vector<Living> living;
+  for (int i = 0; i < 8; ++i) living.push_back(born());
+  int guessed = 0;
+  for (int round = 0; round < 60; ++round) {
+    std::vector<DraftTask> tasks;
+    std::vector<Living*> asked;
+    for (Living& one : living)
+      if (below(4) > 0) {
+        tasks.push_back(rig.task_of(one.id, one.tokens, 1 + static_cast<int>(below(5))));
+        tasks.back().key = one.key;
+        asked.push_back(&one);
+      }
+    std::vector<DraftTask*> pointers;
+    for (DraftTask& task : tasks) pointers.push_back(&task);
+    rig.drafter->propose(pointers);
+    for (size_t i = 0; i < tasks.size(); ++i) {
+      const auto& draft = tasks[i].draft;
+      guessed += !draft.empty();
+      ASSERT_EQ(draft, rig.expected(asked[i]->tokens, static_cast<int>(draft.size())));
+    }
+    for (size_t i = 0; i < tasks.size(); ++i) {
+      auto& tokens = asked[i]->tokens;
+      const auto kept = static_cast<std::ptrdiff_t>(below(tasks[i].draft.size() + 1));
+      const std::vector<TokenId> draft = tasks[i].draft;
+      tokens.insert(tokens.end(), draft.begin(), draft.begin() + kept);
+      tokens.push_back(TokenId{'t' + static_cast<int>(below(3))});
+      if (tokens.size() < 150 && below(12) > 0) continue;
+      rig.drafter->finish(
+          {.id = SeqId{asked[i]->id}, .prompt = {}, .answer = tokens, .key = asked[i]->key});
+      *asked[i] = born();
+    }
+  }
+  EXPECT_GT(guessed, 60);
+  for (const Living& one : living)
+    rig.drafter->finish({.id = SeqId{one.id}, .prompt = {}, .answer = one.tokens, .key = one.key});
+  const DraftBlocks blocks = rig.drafter->blocks();
+  EXPECT_EQ(blocks.free + blocks.cached, blocks.all);
+  EXPECT_EQ(blocks.cached > 0, prefix_caching);
+}
+
+TEST(ModelDrafter, GuessesAreItsOwnInAnyCompany) {
+  for (uint32_t seed = 0; seed < 30; ++seed) {
+    SCOPED_TRACE(seed);
+    check_company(seed, seed % 3 != 0);
+    if (HasFatalFailure()) return;
+  }
 }
 
 TEST(ModelDrafter, NothingIsSharedBetweenKeys) {

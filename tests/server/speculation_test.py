@@ -5,6 +5,7 @@ server which guesses nothing; and what is said of the guesses adds up."""
 import json
 import os
 import random
+import re
 import subprocess
 import tarfile
 import tempfile
@@ -122,7 +123,15 @@ class UnderLoad(unittest.TestCase):
                                     sum(timings["draft_n"] for (_, timings), _ in counted))
             if preempts:
                 self.assertGreater(total["vllm:num_preemptions_total"], 0)
+            if "octavo:draft_kv_bytes" in metrics:
+                self.check_draft_cache(metrics["octavo:draft_kv_bytes"], keeps="--no-enable-prefix-caching" not in flags)
             self.assertNotRegex(server.output(), r"\[(warning|error)\]|terminate|Sanitizer")
+
+    def check_draft_cache(self, series, keeps):
+        by_state = {re.search(r'state="(\w+)"', labels).group(1): value for labels, value in series.items()}
+        self.assertEqual(by_state["held"], 0)
+        self.assertEqual(by_state["cached"] > 0, keeps)
+        self.assertEqual(sum(by_state.values()), 1024 * 512)
 
     def check_counts(self, counted):
         for (usage, timings), answers in counted:

@@ -144,7 +144,8 @@ Result<LoadedEngine> make_engine(const EngineOptions& options, const StubOptions
              make_speculator(config,
                              {.model = *models.model,
                               .draft_model = models.draft.get(),
-                              .early_exit = {.skipped_layers = {1}, .confidence_threshold = 0}},
+                              .early_exit = {.skipped_layers = {1}, .confidence_threshold = 0},
+                              .enable_prefix_caching = options.enable_prefix_caching},
                              vocab_size));
   core.scheduler = scheduler_options(options);
   if (core.scheduler.max_model_len == 0)
