@@ -182,8 +182,7 @@ Result<void> read_sampling_params(const json& object, SamplingParams& params) {
   if (!object.is_object())
     return fail(ErrorCode::invalid_argument, "sampling_params must be an object");
   for (const auto& [name, value] : object.items()) {
-    const auto found = std::find_if(kFields.begin(), kFields.end(),
-                                    [&](const Field& f) { return f.name == name; });
+    const auto found = std::ranges::find(kFields, name, &Field::name);
     if (found == kFields.end()) return unknown(name);
     if (const auto done = found->read(value, params); !done)
       return fail(ErrorCode::invalid_argument,
