@@ -19,6 +19,10 @@ endif()
 if(OCTAVO_SANITIZE)
   add_compile_options(-fsanitize=${OCTAVO_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer -O1)
   add_link_options(-fsanitize=${OCTAVO_SANITIZE})
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND OCTAVO_SANITIZE STREQUAL "address,undefined")
+    # As two shared libraries, the second of them writes its reports nowhere but to stderr (tests/support/watch_sanitizers.py).
+    add_link_options(-static-libasan -static-libubsan)
+  endif()
 endif()
 
 # The instruction sets of this machine for which tests are run, by the names OCTAVO_ISA takes.

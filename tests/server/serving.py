@@ -32,7 +32,10 @@ def wait_for(what, condition, limit_s=LIMIT_S):
 
 
 class Server:
-    """A server program, from its start until it is ready, and stopped by its process id when the block ends."""
+    """A server program, from its start until it is ready, and stopped by its process id when the block ends: with 0, or
+    one of good_codes."""
+
+    good_codes = (0,)
 
     def __init__(self, *command, env=None, port=0):
         self.command = [str(part) for part in command] + ["--port", str(port)]
@@ -52,10 +55,13 @@ class Server:
         return self
 
     def __exit__(self, kind, error, trace):
-        self.stop()
-        if kind:
-            print(self.output()[-4000:])
+        stopped = self.stop()
+        output = self.output()
         self.log.close()
+        if kind:
+            print(output[-4000:])
+        elif stopped:  # else the test has seen how it ended
+            assert self.process.returncode in self.good_codes, f"the server ended with {self.process.returncode}: {output}"
 
     def _announced(self):
         if self.process.poll() is not None:
@@ -77,13 +83,16 @@ class Server:
         return self.process.wait(limit_s)
 
     def stop(self):
-        if self.process and self.process.poll() is None:
-            self.terminate()
-            try:
-                self.wait(20)
-            except subprocess.TimeoutExpired:
-                self.process.kill()
-                self.wait()
+        """Whether it still ran."""
+        if not self.process or self.process.poll() is not None:
+            return False
+        self.terminate()
+        try:
+            self.wait()
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.wait()
+        return True
 
     # -- requests --
 
