@@ -61,7 +61,8 @@ class Server:
         if kind:
             print(output[-4000:])
         elif stopped:  # else the test has seen how it ended
-            assert self.process.returncode in self.good_codes, f"the server ended with {self.process.returncode}: {output[-4000:]}"
+            code = self.process.returncode
+            assert code in self.good_codes, f"the server ended with {code}: {output[-4000:]}"
 
     def _announced(self):
         if self.process.poll() is not None:

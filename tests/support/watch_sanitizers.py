@@ -20,7 +20,8 @@ def options(log_path):
 
 def main():
     with tempfile.TemporaryDirectory() as folder:
-        code = subprocess.run([sys.executable, "-B", *sys.argv[1:]], env=os.environ | dict(options(f"{folder}/report"))).returncode
+        environment = os.environ | dict(options(f"{folder}/report"))
+        code = subprocess.run([sys.executable, "-B", *sys.argv[1:]], env=environment).returncode
         reports = sorted(Path(folder).iterdir())
         for report in reports:
             print(f"==> {report.name}\n{report.read_text(errors='replace')[:20000]}", file=sys.stderr)
