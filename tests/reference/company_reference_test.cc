@@ -187,7 +187,7 @@ Result<LoadedEngine> load(const Setting& setting) {
   if (setting.num_blocks > 0) {
     OCTAVO_TRY(const LoadedEngine probe, load_model(options));
     options.kv_cache_memory_bytes =
-        setting.num_blocks * static_cast<int64_t>(probe.model->kv_layout().bytes_per_block());
+        setting.num_blocks * (probe.bytes_per_block + probe.draft_bytes_per_block);
   }
   return load_engine(options);
 }
