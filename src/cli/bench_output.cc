@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <filesystem>
 
 #include "base/cores.h"
 #include "base/version.h"
@@ -30,18 +29,6 @@ constexpr std::string_view kNoFile = "none";
 std::string machine_text() {
   const auto ops = kernels::select_isa_from_environment();
   return fmt::format("{} cores, {}", available_cores(), ops ? (*ops)->isa : "?");
-}
-
-Result<void> check_can_write(const std::string& path) {
-  namespace fs = std::filesystem;
-  std::error_code ignored;
-  const fs::path folder = fs::path(path).parent_path();
-  if (fs::is_directory(path, ignored))
-    return fail(ErrorCode::io_error, fmt::format("{} is a folder; name a file", quote(path)));
-  if (!folder.empty() && !fs::is_directory(folder, ignored))
-    return fail(ErrorCode::io_error, fmt::format("{} cannot be written: there is no folder {}",
-                                                 quote(path), quote(folder.string())));
-  return {};
 }
 
 // Figures down, runs across; the ratio to the first run beside each other run.

@@ -115,8 +115,8 @@ std::string runs_table(const ExitRuns& runs) {
 
 std::string verdict(const ExitTuning& tuning, const ExitRuns& runs) {
   if (runs.always_speedup() < kWorthIt)
-    return "It does not pay: with these layers skipped, drafts cost as much as they save, or "
-           "more.\n";
+    return fmt::format("It does not pay: a draft in every step gains less than {:.0f} %.\n",
+                       100 * (kWorthIt - 1));
   return fmt::format(
       "It pays: --speculative-config '{{\"method\": \"early_exit\", \"num_speculative_tokens\": "
       "{}}}'\n",
@@ -159,6 +159,7 @@ Result<std::string> keep(const OptionValues& options, const EngineOptions& engin
 
 Result<void> run_tune_early_exit(const Invocation& invocation, Terminal& terminal) {
   const OptionValues& options = invocation.options;
+  if (options.is_given("output")) OCTAVO_CHECK_OK(check_can_write(options.text("output")));
   EngineOptions engine_options = read_engine(options);
   OCTAVO_TRY(engine_options.model, find_model(invocation.positionals[0], terminal));
   std::string text(kTuningText);

@@ -61,10 +61,9 @@ inline constexpr std::array kEngineRows = {
          "'{\"method\": \"ngram\", \"num_speculative_tokens\": 5}'; methods: ngram, suffix, "
          "draft_model (with \"model\"), early_exit (octavo tune)",
          G | X | C, kEngine),
-    no_variable(
-        shown_default(repeatable(text("speculative_config", "JSON",
-                                      "a way of guessing to measure; may be repeated", Y, kEngine)),
-                      "ngram and suffix, of 8 tokens, and draft_model if there is one")),
+    no_variable(shown_default(
+        repeatable(text("speculative_config", "JSON", "a way of guessing to measure", Y, kEngine)),
+        "ngram and suffix, of 8 tokens, and draft_model if there is one")),
     no_variable(text("draft_model", "MODEL",
                      "a smaller model with the same vocabulary, which guesses", Y, kEngine)),
     flag("pack_cache",

@@ -13,6 +13,18 @@
 
 namespace octavo::cli {
 
+Result<void> check_can_write(const std::string& path) {
+  namespace fs = std::filesystem;
+  std::error_code ignored;
+  const fs::path folder = fs::path(path).parent_path();
+  if (fs::is_directory(path, ignored))
+    return fail(ErrorCode::io_error, fmt::format("{} is a folder; name a file", quote(path)));
+  if (!folder.empty() && !fs::is_directory(folder, ignored))
+    return fail(ErrorCode::io_error, fmt::format("{} cannot be written: there is no folder {}",
+                                                 quote(path), quote(folder.string())));
+  return {};
+}
+
 Result<void> write_output_file(const std::string& path, std::string_view content) {
   namespace fs = std::filesystem;
   const auto refuse = [&](int error) {

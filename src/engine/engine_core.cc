@@ -179,7 +179,10 @@ bool EngineCore::step(std::stop_token stop) {
   if (const auto checked = check_weights(false); !checked)
     for (auto& [id, request] : requests_) end(*request, checked.error());
   finish_requests();
-  if (!scheduler_->has_work()) return false;
+  if (!scheduler_->has_work()) {
+    if (options_.on_idle) options_.on_idle(*this);
+    return false;
+  }
 
   ++step_;
   heartbeat_.beat(EnginePhase::planning);

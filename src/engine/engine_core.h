@@ -42,6 +42,8 @@ struct StepReport {
   const SpeculatorStats* speculation = nullptr;  // nullptr: nothing is guessed
 };
 
+class EngineCore;
+
 struct EngineCoreOptions {
   SchedulerOptions scheduler;  // max_model_len: 0 means the model's context
   // Asked before and after each step, and with wait = true before an answer is given out, also
@@ -53,6 +55,7 @@ struct EngineCoreOptions {
   ThreadPool* pool = nullptr;  // draws for several rows at once; nullptr: one after the other
   std::function<double()> clock = {};                   // seconds; empty: since the engine was made
   std::function<void(const StepReport&)> on_step = {};  // after each step; may be empty
+  std::function<void(const EngineCore&)> on_idle = {};  // when nothing is left to do; may be empty
 };
 
 // Of one request on its way, for whoever watches.

@@ -53,9 +53,11 @@ struct EngineOptions {
   bool enforce_eager = false;  // no step is recorded for reuse
   std::string pack_folder =
       {};  // of pack files (engine/pack_cache.h); empty: none is used or written
-  std::function<void(double)> on_progress = {};         // 0..1 while weights load; may be empty
-  std::stop_token stop_loading = {};                    // looked at from tensor to tensor
-  std::function<void(const StepReport&)> on_step = {};  // for measurements; on the engine's thread
+  std::function<void(double)> on_progress = {};  // 0..1 while weights load; may be empty
+  std::stop_token stop_loading = {};             // looked at from tensor to tensor
+  // For measurements, on the engine's thread: after each step, and when nothing is left to do.
+  std::function<void(const StepReport&)> on_step = {};
+  std::function<void(const EngineCore&)> on_idle = {};
 };
 
 // What of them is the scheduler's.

@@ -157,6 +157,7 @@ EngineCoreOptions core_options(const EngineOptions& options, const LoadedEngine&
   out.adapter = engine.adapter;
   out.max_logprobs = options.max_logprobs;
   out.on_step = options.on_step;
+  out.on_idle = options.on_idle;
   if (engine.pack_job)
     out.check_weights = [job = engine.pack_job.get()](bool wait) {
       return wait ? job->verdict() : job->status();

@@ -49,22 +49,30 @@ double seconds_now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-}  // namespace
-
-Result<DraftSource> open_draft_model(const std::string& model, const EngineOptions& options,
-                                     const Tokenizer& tokenizer) {
+Result<DraftSource> open_source(const std::string& model, const EngineOptions& options) {
   DraftSource draft;
   OCTAVO_TRY(const std::string path, resolve_model(model));
   OCTAVO_TRY(const WeightTypes types, weight_types(options.dtype, options.quantization));
   OCTAVO_TRY(draft.file, open_model(path, types));
   OCTAVO_TRY(draft.config, read_model_config(*draft.file));
-  if (draft.config.architecture->encoder)
+  return draft;
+}
+
+}  // namespace
+
+Result<DraftSource> open_draft_model(const std::string& model, const EngineOptions& options,
+                                     const Tokenizer& tokenizer) {
+  auto draft = open_source(model, options);
+  if (!draft)
+    return fail(draft.error().code,
+                fmt::format("the draft model {}: {}", quote(model), draft.error().message));
+  if (draft->config.architecture->encoder)
     return fail(
         ErrorCode::invalid_argument,
         fmt::format("the draft model {} is an encoder, which guesses nothing; take one that "
                     "writes text",
                     quote(model)));
-  OCTAVO_TRY(TokenizerSpec spec, draft.file->tokenizer());
+  OCTAVO_TRY(TokenizerSpec spec, draft->file->tokenizer());
   OCTAVO_TRY(const Tokenizer draft_tokenizer, Tokenizer::create(std::move(spec)));
   OCTAVO_CHECK_OK(check_same_tokens(draft_tokenizer, tokenizer, model));
   return draft;

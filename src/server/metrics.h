@@ -45,8 +45,8 @@ class Metrics {
   void on_http(std::string_view route, int status, double seconds);
   void on_step(const StepReport& report);  // on the engine's thread
   // Who runs, who waits and what they hold; on the engine's thread. Part of on_step(). To be called
-  // before the first step and when requests went without one (Engine::post). speculation: nullptr
-  // if nothing is guessed.
+  // before the first step and when nothing is left to do: requests may end without a step.
+  // speculation: nullptr if nothing is guessed.
   void on_state(const Scheduler& scheduler, const SpeculatorStats* speculation = nullptr);
   void on_state(const EngineCore& core) {
     on_state(core.scheduler(), core.speculator() ? &core.speculator()->stats() : nullptr);

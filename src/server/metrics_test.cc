@@ -97,6 +97,7 @@ struct Rig {
     core.clock = [this] { return now_s; };
     if (speculation) core.speculator = make_speculator(*speculation);
     core.on_step = [this](const StepReport& report) { metrics.on_step(report); };
+    core.on_idle = [this](const EngineCore& idle) { metrics.on_state(idle); };
     engine = std::move(*EngineCore::create(model, tokenizer, std::move(core)));
     metrics.on_state(engine->scheduler());
   }
@@ -276,7 +277,7 @@ TEST(Metrics, ARequestThatIsCutOffLeavesNothingBehind) {
   rig.engine->step();
   rig.engine->cancel(RequestId{1});
   EXPECT_EQ(rig.read().at("vllm:num_requests_running"), 1);  // nobody has told yet
-  rig.metrics.on_state(rig.engine->scheduler());
+  EXPECT_FALSE(rig.engine->step());
   const Reading reading = rig.read();
   EXPECT_EQ(reading.at("vllm:num_requests_running"), 0);
   EXPECT_EQ(reading.at("octavo:kv_blocks", "held"), 0);

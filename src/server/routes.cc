@@ -336,8 +336,6 @@ void Service::get_tokenizer_info(const Exchange& exchange) {
 void Service::get_metrics(const Exchange& exchange) {
   if (state_ == ServiceState::loading) return respond(exchange, not_ready());
   const Engine& engine = *serving_.loaded.engine;
-  // What ended without a step is seen by the next scrape.
-  serving_.loaded.engine->post([this](EngineCore& core) { serving_.metrics->on_state(core); });
   respond(exchange,
           http::Response{.content_type = "text/plain; version=0.0.4; charset=utf-8",
                          .headers = {},

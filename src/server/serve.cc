@@ -61,6 +61,7 @@ class Running {
 
   Result<void> load(EngineOptions engine, const ServeHooks& hooks) {
     engine.on_step = [this](const StepReport& report) { service_.on_step(report); };
+    engine.on_idle = [this](const EngineCore& core) { service_.on_idle(core); };
     engine.on_progress = [this](double done) { service_.set_progress(done); };
     OCTAVO_TRY(ServedModel model, hooks.load(engine));
     OCTAVO_CHECK_OK(service_.load_adapters(model.loaded));

@@ -149,6 +149,12 @@ void Service::on_step(const StepReport& report) {
                          report.scheduler->step_model());
 }
 
+void Service::on_idle(const EngineCore& core) {
+  if (state_ == ServiceState::loading) return;
+  serving_.metrics->on_state(core);
+  serving_.gate->on_step({}, 0, core.scheduler().step_model());
+}
+
 void Service::begin_drain() {
   if (state_ == ServiceState::ready) state_ = ServiceState::draining;
 }

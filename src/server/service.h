@@ -55,8 +55,9 @@ class Service {
   std::optional<http::Response> check_head(const http::Request& head) const;
   static http::Response fault(int status, const std::string& why);
 
-  // Engine callbacks: to be EngineOptions::on_step of the engine given to set_ready().
+  // Engine callbacks: to be those of EngineOptions of the engine given to set_ready().
   void on_step(const StepReport& report);
+  void on_idle(const EngineCore& core);
   void set_progress(double done) { progress_ = done; }
   // Those of options.lora; before set_ready(). Errors: those of load_adapter(), too many.
   Result<void> load_adapters(const LoadedEngine& loaded);

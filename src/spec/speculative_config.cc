@@ -119,7 +119,10 @@ Result<void> read_field(const std::string& field, const json& value, Speculative
     OCTAVO_TRY(config.rejection_sample_method, read_rejection_sample_method(value));
     return {};
   }
-  if (field == "model") return read.text(config.model);
+  if (field == "model") {
+    OCTAVO_CHECK_OK(read.text(config.model));
+    return config.model.empty() ? refuse("model", "is empty") : Result<void>();
+  }
   if (field == "num_speculative_tokens")
     return read.integer(1, kMaxDraftTokens, config.num_speculative_tokens);
   if (field == "adaptive") return read.boolean(config.adaptive);

@@ -103,7 +103,8 @@ TEST(SpeculativeConfig, WhatIsWrongIsNamed) {
       {R"({"method": "suffix", "suffix_decoding_min_token_prob": 1.5})",
        "suffix_decoding_min_token_prob"},
       {R"({"method": "draft_model"})", "model"},
-      {R"({"method": "draft_model", "model": ""})", "model"},
+      {R"({"method": "draft_model", "model": ""})", "'model' is empty"},
+      {R"({"model": ""})", "'model' is empty"},
       {R"({"method": "ngram", "model": "small"})", "draft_model alone"}};
   for (const auto& [text, part] : wrong) {
     EXPECT_NE(refused(text).find(part), std::string::npos) << text << ": " << refused(text);

@@ -26,7 +26,9 @@ constexpr double kLeastDrafts = 0.25;
 
 Speculator::Speculator(const SpeculatorOptions& options,
                        std::vector<std::unique_ptr<Drafter>> drafters)
-    : options_(options), drafters_(std::move(drafters)), probe_after_(kProbeAfter) {}
+    : options_(options), drafters_(std::move(drafters)), probe_after_(kProbeAfter) {
+  note_blocks();
+}
 
 Speculator::Record& Speculator::record_of(SeqId id) {
   return records_.try_emplace(id, Record{.acceptance = overall_}).first->second;

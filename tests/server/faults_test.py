@@ -262,11 +262,14 @@ class Watchdog(FaultCase):
         self.assertRegex(text, r"phase forward of step \d+ \(\d+ tokens of \d+ sequences\) for \d+\.\d s, \d+ requests wait")
 
     def test_an_engine_that_does_not_come_back(self):
-        with Server(STUB, "--echo", "--faults", "--stall-timeout", "2") as server:
+        with Server(STUB, "--echo", "--faults", "--stall-timeout", "2", "--max-num-seqs", "1") as server:
             self.assert_well(server)
             time.sleep(3)  # an idle engine is no stuck one
             self.assertEqual(200, server.call("GET", "/health").status)
             stream = self.hang(server)
+            begin = stream.recv(65536)
+            while b"data: " not in begin:
+                begin += stream.recv(65536)
             queued = server.open(COMPLETIONS, {"prompt": "queued", "max_tokens": 5})
             health = wait_for("/health to say so", lambda: (a := server.call("GET", "/health")).status == 503 and a)
             self.assert_says_where(health.text)

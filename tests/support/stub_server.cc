@@ -151,6 +151,7 @@ Result<LoadedEngine> make_engine(const EngineOptions& options, const StubOptions
   if (core.scheduler.max_model_len == 0)
     core.scheduler.max_model_len = std::min(kContext, stub.num_blocks * 16);
   core.on_step = options.on_step;
+  core.on_idle = options.on_idle;
   core.max_logprobs = options.max_logprobs;
   engine.config.context_length = kContext;
   engine.max_model_len = core.scheduler.max_model_len;
