@@ -4,10 +4,12 @@
 
 #include <ctime>
 
+#include "base/rng.h"
 #include "engine/admission.h"
 #include "text/chat_input.h"
 #include "text/chat_tools.h"
 #include "text/json_pieces.h"
+#include "text/ordered_json.h"
 
 namespace octavo {
 namespace {
@@ -42,17 +44,12 @@ Result<std::vector<TextSpan>> render(const LoadedEngine& engine, const Json& mes
   input.extra = extras.kwargs;
   input.tools = extras.tools;
   input.now_s = local_now_s();
+  input.stop = extras.stop;
   return template_of(engine, extras).render(input);
 }
 
-// A word that is nowhere in the messages.
-std::string placeholder_for(const Json& messages) {
-  const std::string all = messages.dump(-1, ' ', false, Json::error_handler_t::replace);
-  std::string word;
-  for (int i = 0; word.empty() || all.find(word) != std::string::npos; ++i)
-    word = fmt::format("octavoFinalMessage{}", i);
-  return word;
-}
+// A word that is nowhere in the messages: nobody could know it when they were written.
+std::string placeholder() { return fmt::format("octavoFinalMessage{:016x}", fresh_seed()); }
 
 // Cuts the spans where `word` stands and puts `content` there. False: the word is not there exactly
 // once, as content.
@@ -83,7 +80,7 @@ Result<std::vector<TextSpan>> render_to_continue(const LoadedEngine& engine, Jso
   if (!messages.is_array() || messages.empty() || !messages.back().is_object() ||
       !messages.back().contains("content") || !messages.back()["content"].is_string())
     return refuse("the last message has no content that is text");
-  const std::string word = placeholder_for(messages);
+  const std::string word = placeholder();
   const auto content = messages.back()["content"].get<std::string>();
   messages.back()["content"] = word;
   OCTAVO_TRY(std::vector<TextSpan> spans, render(engine, messages, false, extras));
@@ -112,7 +109,7 @@ Json to_json(const ChatMessages& messages) {
 
 Result<Json> parse_tools(const std::string& text) {
   if (text.empty()) return Json(nullptr);
-  Json tools = is_json(text) ? Json::parse(text) : Json();
+  Json tools = is_json(text) ? parse_ordered_json(text) : Json();
   if (const auto checked = check_tools(tools); !checked)
     return fail(ErrorCode::invalid_argument, checked.error().message);
   return tools.empty() ? Json(nullptr) : tools;
@@ -138,7 +135,7 @@ Result<ChatPrompt> render_chat(const LoadedEngine& engine, const Json& messages,
   ChatPrompt prompt;
   for (const TextSpan& span : spans) prompt.text += span.text;
   if (!spans.empty()) prompt.end = spans.back();
-  OCTAVO_TRY(prompt.ids, engine.tokenizer->encode(spans));
+  OCTAVO_TRY(prompt.ids, engine.tokenizer->encode(spans, extras.stop));
   return prompt;
 }
 

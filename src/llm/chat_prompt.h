@@ -2,6 +2,7 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,7 @@ struct ChatPrompt {
 struct TemplateExtras {
   const ChatTemplate* chat_template = nullptr;  // in place of the model's
   nlohmann::ordered_json kwargs = nullptr;      // object: further variables of the template
+  std::stop_token stop = {};                    // ends it early, with the error cancelled
   nlohmann::ordered_json tools = nullptr;       // list, checked (text/chat_tools.h); null: none
 };
 

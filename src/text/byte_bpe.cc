@@ -172,6 +172,7 @@ Result<void> ByteBpe::encode_words(std::string_view text, std::vector<TokenId>& 
   OCTAVO_TRY(const auto ends, pre_.split(text));
   size_t begin = 0;
   for (const uint32_t end : ends) {
+    if (stats.stop.stop_requested()) break;
     encode_word(text.substr(begin, end - begin), out, scratch, stats);
     begin = end;
   }

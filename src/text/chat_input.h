@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <nlohmann/json.hpp>
+#include <stop_token>
 #include <string>
 
 #include "text/chat_template.h"
@@ -19,6 +20,7 @@ struct ChatTemplate::Input {
   nlohmann::ordered_json extra;  // object or null: further variables by name (chat_template_kwargs)
   int64_t now_s =
       0;  // for strftime_now: seconds since 1970-01-01 00:00 on the clock to be shown (local time)
+  std::stop_token stop = {};  // ends the rendering, with the error cancelled
 };
 
 }  // namespace octavo

@@ -5,6 +5,7 @@
 
 #include "text/chat_template.h"
 #include "text/json_pieces.h"
+#include "text/ordered_json.h"
 
 namespace octavo {
 namespace {
@@ -63,7 +64,7 @@ Result<void> shape_arguments(Json& arguments, const std::string& place, bool as_
   if (!trimmed.starts_with('{') || !is_json(trimmed))
     return invalid(
         fmt::format("{} is no JSON object of at most {} levels", place, JsonEnd::kMaxDepth));
-  if (!as_text) arguments = Json::parse(trimmed);
+  if (!as_text) arguments = parse_ordered_json(trimmed);
   return {};
 }
 

@@ -100,7 +100,7 @@ Result<jinja::Evaluator::Variables> variables_of(Context& context,
 Result<std::vector<TextSpan>> render_body(const jinja::Body& body, std::string_view name,
                                           const ChatTemplate::Input& input,
                                           uint64_t max_steps = jinja::kMaxSteps) {
-  Context context(name, input.now_s, max_steps);
+  Context context(name, input.now_s, max_steps, input.stop);
   OCTAVO_TRY(auto variables, variables_of(context, input));
   jinja::Evaluator evaluator(context, std::move(variables));
   OCTAVO_TRY(const jinja::Text text, evaluator.render(body));

@@ -45,8 +45,8 @@ class Evaluator::InScope {
 
 Evaluator::Evaluator(Context& context, Variables variables)
     : context_(context), scope_(std::make_shared<Scope>()) {
-  for (const Function& function : global_functions()) scope_->set(function.name, &function);
-  for (auto& [name, value] : variables) scope_->set(name, std::move(value));
+  for (const Function& function : global_functions()) globals_[function.name] = &function;
+  for (auto& [name, value] : variables) globals_[name] = std::move(value);
 }
 
 Evaluator::~Evaluator() {

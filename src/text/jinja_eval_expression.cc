@@ -22,7 +22,9 @@ Result<const Value*> Evaluator::find_variable(std::string_view name) {
   size_t visited = 0;
   const Value* value = scope_->find(name, visited);
   OCTAVO_CHECK_OK(context_.spend(visited / 16));
-  return value;
+  if (value) return value;
+  const auto global = globals_.find(name);
+  return global == globals_.end() ? nullptr : &global->second;
 }
 
 Result<Value> Evaluator::eval_or(const ExprPtr& expr, Value otherwise) {

@@ -57,13 +57,15 @@ Result<Value> do_replace(const Call& call) {
 Result<Text> spaces(Context& context, int64_t count) {
   if (count > static_cast<int64_t>(kMaxStringBytes))
     return context.exceeded(fmt::format("a string of more than {} bytes", kMaxStringBytes));
-  return Text(std::string(static_cast<size_t>(std::max<int64_t>(count, 0)), ' '), true);
+  const auto size = static_cast<size_t>(std::max<int64_t>(count, 0));
+  OCTAVO_CHECK_OK(context.handle_bytes(size));
+  return Text(std::string(size, ' '), true);
 }
 
 // A number of spaces, or the text itself; `otherwise` spaces if not given.
 Result<Text> indent_argument(const Call& call, size_t parameter, int64_t otherwise) {
   const Value* value = call.arguments[parameter];
-  if (value && as_text(*value)) return *as_text(*value);
+  if (value && as_text(*value)) return to_text(call.context, *value);
   OCTAVO_TRY(const int64_t count, integer_or(call, parameter, otherwise));
   return spaces(call.context, count);
 }
@@ -75,7 +77,7 @@ Result<Value> do_indent(const Call& call) {
   OCTAVO_TRY(const Text indent, indent_argument(call, 0, 4));
   const bool first = boolean_or(call, 1, false);
   const bool blank = boolean_or(call, 2, false);
-  Text input = *text;
+  OCTAVO_TRY(Text input, to_text(call.context, call.self));
   input.append("\n", !text->has_content());  // the reference does so: a trailing newline is kept
   Text result;
   bool is_first = true;
@@ -95,6 +97,7 @@ Result<void> read_separators(const Call& call, const Value& value, JsonStyle& st
   const Text* item = pair && pair->items.size() == 2 ? as_text(pair->items[0]) : nullptr;
   const Text* key = item ? as_text(pair->items[1]) : nullptr;
   if (!key) return call.context.error("'separators' of tojson must be two strings");
+  OCTAVO_CHECK_OK(call.context.handle_bytes(item->size() + key->size()));
   style.item_separator = item->bytes();
   style.key_separator = key->bytes();
   style.is_content |= item->has_content() || key->has_content();

@@ -152,6 +152,7 @@ Result<std::vector<std::optional<Value>>> sort_attributes(const Call& call,
     attributes.push_back(attribute ? std::optional(*attribute) : std::nullopt);
     return attributes;
   }
+  OCTAVO_CHECK_OK(call.context.handle_bytes(names->size()));
   for (const Text& name : split(*names, ",", -1, false)) {
     OCTAVO_TRY(Value value, call.context.text(name));
     attributes.emplace_back(std::move(value));
@@ -202,9 +203,9 @@ Result<Value> do_unique(const Call& call) {
   for (const Value& item : items->items) {
     OCTAVO_TRY(const Value key,
                sort_key(call, item, call.arguments[1], boolean_or(call, 0, false)));
+    OCTAVO_CHECK_OK(call.context.handle_key(key));
     const auto hash = hash_key(key);
     if (!hash) return call.context.error(fmt::format("a {} cannot be hashed", type_name(key)));
-    OCTAVO_CHECK_OK(call.context.handle_bytes(hash->size()));
     if (seen.insert(*hash).second) unique.push_back(item);
   }
   return call.context.sequence(Kind::iterator, std::move(unique));

@@ -289,6 +289,7 @@ class BraceFormat {
         return context_.error(fmt::format("no value {} to format", *index));
       return arguments_.positional[*index];
     }
+    OCTAVO_CHECK_OK(context_.spend(arguments_.named.size() / 16));
     for (const auto& [known, value] : arguments_.named)
       if (known == name) return value;
     return context_.error(fmt::format("no value '{}' to format", name.substr(0, 80)));

@@ -140,7 +140,10 @@ Result<Text> to_repr(Context& context, const Value& value) {
 }
 
 Result<Text> to_text(Context& context, const Value& value) {
-  if (const Text* text = as_text(value)) return *text;
+  if (const Text* text = as_text(value)) {
+    OCTAVO_CHECK_OK(context.handle_bytes(text->size()));
+    return *text;
+  }
   if (is<Undefined>(value)) return Text();
   Printer printer{context, {}};
   const Sequence* sequence = as_sequence(value);

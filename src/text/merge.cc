@@ -16,7 +16,7 @@ void MergeEngine::run(std::vector<Symbol>& symbols, MergeRules& rules, EncodeSta
     if (const auto found = candidate(symbols, i, rules, stats)) heap_.push_back(*found);
   }
   std::make_heap(heap_.begin(), heap_.end(), after);
-  while (!heap_.empty()) {
+  while (!heap_.empty() && !stats.stop.stop_requested()) {
     std::pop_heap(heap_.begin(), heap_.end(), after);
     const Candidate best = heap_.back();
     heap_.pop_back();

@@ -186,11 +186,12 @@ std::optional<TokenId> Tokenizer::find_control(std::string_view spelling) const 
 
 Result<std::vector<TokenId>> Tokenizer::encode(std::string_view text, EncodeOptions options) const {
   EncodeStats stats;
-  return encode(text, options, stats);
+  return encode(text, std::move(options), stats);
 }
 
 Result<std::vector<TokenId>> Tokenizer::encode(std::string_view text, EncodeOptions options,
                                                EncodeStats& stats) const {
+  stats.stop = std::move(options.stop);
   const Region whole{0, text.size()};
   const std::span<const Region> regions(&whole, options.parse_special ? 1 : 0);
   OCTAVO_TRY(std::vector<TokenId> ids, encode_regions(text, regions, stats));
@@ -198,7 +199,8 @@ Result<std::vector<TokenId>> Tokenizer::encode(std::string_view text, EncodeOpti
   return ids;
 }
 
-Result<std::vector<TokenId>> Tokenizer::encode(std::span<const TextSpan> spans) const {
+Result<std::vector<TokenId>> Tokenizer::encode(std::span<const TextSpan> spans,
+                                               std::stop_token stop) const {
   std::string text;
   std::vector<Region> regions;
   for (const TextSpan& span : spans) {
@@ -211,7 +213,7 @@ Result<std::vector<TokenId>> Tokenizer::encode(std::span<const TextSpan> spans) 
       regions.push_back({begin, text.size()});
     }
   }
-  EncodeStats stats;
+  EncodeStats stats{.stop = std::move(stop)};
   return encode_regions(text, regions, stats);
 }
 
@@ -220,13 +222,19 @@ Result<std::vector<TokenId>> Tokenizer::encode_regions(std::string_view text,
                                                        EncodeStats& stats) const {
   OCTAVO_CHECK_OK(check_text(text));
   std::vector<TokenId> ids;
+  OCTAVO_CHECK_OK(pipeline_ ? pipeline_->encode(text, regions, ids, stats)
+                            : encode_with_model(text, regions, ids, stats));
+  if (stats.stop.stop_requested())
+    return fail(ErrorCode::cancelled, "the text was still being encoded when nobody wanted it");
+  return ids;
+}
+
+Result<void> Tokenizer::encode_with_model(std::string_view text, std::span<const Region> regions,
+                                          std::vector<TokenId>& ids, EncodeStats& stats) const {
   size_t done = 0;
-  if (pipeline_) {
-    OCTAVO_CHECK_OK(pipeline_->encode(text, regions, ids, stats));
-    return ids;
-  }
   for (const Region& region : regions) {
-    for (size_t at = std::max(region.begin, done); at < region.end;) {
+    for (size_t at = std::max(region.begin, done);
+         at < region.end && !stats.stop.stop_requested();) {
       const auto match = control_.find(text, at, region.end);
       at = match.end;
       if (match.begin == match.end) break;
@@ -235,8 +243,7 @@ Result<std::vector<TokenId>> Tokenizer::encode_regions(std::string_view text,
       done = at = after(text, match);
     }
   }
-  OCTAVO_CHECK_OK(model_->encode(text.substr(done), ids, stats));
-  return ids;
+  return model_->encode(text.substr(done), ids, stats);
 }
 
 std::string_view Tokenizer::before(std::string_view text, size_t done,

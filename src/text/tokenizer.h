@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -39,8 +40,10 @@ class Tokenizer {
   struct EncodeOptions {
     bool parse_special = false;  // recognise control tokens that are spelled out in the text
     bool add_special = false;    // add BOS and EOS by the file's rules, unless already there
+    std::stop_token stop = {};
   };
   // Text that is not UTF-8 is refused with the byte's offset, too long text with the limit.
+  // cancelled soon after `stop` asks for it.
   Result<std::vector<TokenId>> encode(std::string_view text, EncodeOptions options) const;
   Result<std::vector<TokenId>> encode(std::string_view text, EncodeOptions options,
                                       EncodeStats& stats) const;
@@ -48,7 +51,8 @@ class Tokenizer {
   // A rendered chat. Control tokens are recognised only where they lie wholly inside template text;
   // the ordinary text around them is encoded as one run across the borders of spans (I11). Nothing
   // is added.
-  Result<std::vector<TokenId>> encode(std::span<const TextSpan> spans) const;
+  Result<std::vector<TokenId>> encode(std::span<const TextSpan> spans,
+                                      std::stop_token stop = {}) const;
 
   // The bytes of a token, perhaps only part of a character. A control token gives its spelling, an
   // id outside the vocabulary nothing.
@@ -103,6 +107,8 @@ class Tokenizer {
   Result<std::vector<TokenId>> encode_regions(std::string_view text,
                                               std::span<const Region> regions,
                                               EncodeStats& stats) const;
+  Result<void> encode_with_model(std::string_view text, std::span<const Region> regions,
+                                 std::vector<TokenId>& ids, EncodeStats& stats) const;
   // What is left of the text from `done` to a control token, and where the text goes on after it,
   // when the token has taken the white space that it takes.
   std::string_view before(std::string_view text, size_t done,
