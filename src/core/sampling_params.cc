@@ -31,6 +31,17 @@ Result<void> expect_token(std::string_view field, TokenId id, int vocab_size) {
   return refuse(field, raw(id), fmt::format("token ids 0 to {}", vocab_size - 1));
 }
 
+Result<void> expect_tokens(std::string_view field, const std::vector<TokenId>& ids,
+                           int vocab_size) {
+  OCTAVO_CHECK_OK(expect_within(fmt::format("length of {}", field), ids.size(), size_t{0},
+                                static_cast<size_t>(vocab_size),
+                                fmt::format("0 to {}, each token once", vocab_size)));
+  for (const TokenId id : ids)
+    if (raw(id) < 0 || raw(id) >= vocab_size)
+      return expect_token(fmt::format("{} entry", field), id, vocab_size);
+  return {};
+}
+
 Result<void> validate_shape_of_distribution(const SamplingParams& p) {
   OCTAVO_CHECK_OK(expect_within("temperature", p.temperature, 0.0, kLargest,
                                 "a finite number, 0 (greedy) or more"));
@@ -71,20 +82,21 @@ Result<void> validate_stops(const SamplingParams& p, int vocab_size) {
   for (const std::string& text : p.stop)
     OCTAVO_CHECK_OK(expect_within("length of a stop string", text.size(), size_t{1}, kMaxStopBytes,
                                   fmt::format("1 to {} bytes", kMaxStopBytes)));
-  for (TokenId id : p.stop_token_ids)
-    OCTAVO_CHECK_OK(expect_token("stop_token_ids entry", id, vocab_size));
-  return {};
+  return expect_tokens("stop_token_ids", p.stop_token_ids, vocab_size);
 }
 
 Result<void> validate_barred(const SamplingParams& p, int vocab_size) {
-  for (TokenId id : p.allowed_token_ids)
-    OCTAVO_CHECK_OK(expect_token("allowed_token_ids entry", id, vocab_size));
+  OCTAVO_CHECK_OK(expect_tokens("allowed_token_ids", p.allowed_token_ids, vocab_size));
   if (p.bad_words.size() > kMaxBadWords)
     return refuse("number of bad_words", p.bad_words.size(), fmt::format("0 to {}", kMaxBadWords));
-  for (const std::string& word : p.bad_words)
+  size_t bytes = 0;
+  for (const std::string& word : p.bad_words) {
     OCTAVO_CHECK_OK(expect_within("length of a bad word", word.size(), size_t{1}, kMaxStopBytes,
                                   fmt::format("1 to {} bytes", kMaxStopBytes)));
-  return {};
+    bytes += word.size();
+  }
+  return expect_within("length of all bad_words", bytes, size_t{0}, kMaxBadWordsBytes,
+                       fmt::format("0 to {} bytes", kMaxBadWordsBytes));
 }
 
 Result<void> validate_lengths(const SamplingParams& p) {

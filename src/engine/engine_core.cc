@@ -10,7 +10,6 @@
 
 #include "base/rng.h"
 #include "engine/admission.h"
-#include "engine/bad_words.h"
 #include "model/lora.h"
 #include "sampling/logprobs.h"
 
@@ -68,7 +67,7 @@ EngineCore::EngineCore(Model& model, const Tokenizer& tokenizer, EngineCoreOptio
 }
 
 Result<void> EngineCore::check(const Request& request) const {
-  OCTAVO_CHECK_OK(check_request(
+  return check_request(
       request, {.num_tokens = num_tokens_,
                 .max_model_len = scheduler_->options().max_model_len,
                 .num_blocks = model_.limits().num_blocks,
@@ -77,8 +76,14 @@ Result<void> EngineCore::check(const Request& request) const {
                 .max_lora_rank = model_.limits().max_lora_rank,
                 .hidden_size = model_.limits().hidden_size,
                 .is_encoder = model_.limits().is_encoder,
-                .has_priorities = scheduler_->options().policy == SchedulingPolicy::priority}));
-  return encode_bad_words(request.params.bad_words, tokenizer_).map([](const auto&) {});
+                .has_priorities = scheduler_->options().policy == SchedulingPolicy::priority});
+}
+
+Result<void> EngineCore::prepare(Request& request) const {
+  OCTAVO_CHECK_OK(check(request));
+  if (request.rules) return {};
+  OCTAVO_TRY(request.rules, take_rules(request.params));
+  return {};
 }
 
 // Damaged weights are the reason, whatever came of them.
@@ -104,19 +109,19 @@ void EngineCore::add(RequestId id, Request request, RequestEvents events, double
       options_.speculator && !added.request.pooling && added.request.num_speculative_tokens != 0;
   requests_.emplace(id, std::move(active));
 
-  if (const auto checked = check(added.request); !checked) {
+  if (const auto checked = prepare(added.request); !checked) {
     end(added, checked.error());
     return finish_requests();
   }
   const SamplingParams& params = added.request.params;
-  added.bad_words = *encode_bad_words(params.bad_words, tokenizer_);
   added.max_tokens = *tokens_to_generate(added.request, scheduler_->options().max_model_len);
   const auto& pooling = added.request.pooling;
   if (pooling)
     added.pooler.emplace(*pooling, static_cast<int>(added.prompt().size()));
   else
     for (int i = 0; i < params.n; ++i)
-      added.choices.push_back(std::make_unique<Sequence>(i, params, tokenizer_, added.max_tokens,
+      added.choices.push_back(std::make_unique<Sequence>(i, params, *added.request.rules,
+                                                         tokenizer_, added.max_tokens,
                                                          added.request.shown_control_tokens));
   added.num_unfinished = static_cast<int>(added.choices.size());
   if (params.prompt_logprobs && !pooling)
@@ -301,7 +306,7 @@ DraftTask EngineCore::guess_of(SeqId id, int max_tokens) {
           .seed = request.output.seed,
           .choice = static_cast<uint32_t>(place.choice),
           .eog = tokenizer_.eog(),
-          .bad_words = request.bad_words,
+          .rules = &request.request.rules->tokens,
           .allowed_tokens = &request.request.allowed_tokens,
           .adapter = request.request.adapter.get(),
           .lend_blocks = [this, id](int tokens) { return scheduler_->lend_blocks(id, tokens); }};

@@ -14,6 +14,7 @@
 
 #include "base/result.h"
 #include "base/thread_pool.h"
+#include "engine/answer_rules.h"
 #include "engine/heartbeat.h"
 #include "engine/outputs.h"
 #include "engine/pooler.h"
@@ -81,9 +82,16 @@ class EngineCore {
   // ids that are no tokens), context_overflow (prompt, or prompt plus max_tokens, longer than
   // max_model_len), resource_exhausted (more KV blocks than there are).
   Result<void> check(const Request& request) const;
+  // The same, and takes its rules if it has none yet: what add() would do with less time.
+  Result<void> prepare(Request& request) const;
 
   // What the request's cached prefixes are found under.
   PrefixKey key_of(const Request& request) const;
+
+  // Those of the request: see take_answer_rules(). Any thread may call it, and it may take a while.
+  Result<std::shared_ptr<const AnswerRules>> take_rules(SamplingParams& params) const {
+    return take_answer_rules(params, tokenizer_, num_tokens_);
+  }
 
   // events.on_finish comes in every case, here at once if check() refuses.
   void add(RequestId id, Request request, RequestEvents events, double arrival_s);
@@ -111,7 +119,6 @@ class EngineCore {
     Request request;
     RequestEvents events;
     RequestOutput output;
-    std::vector<std::vector<TokenId>> bad_words;
     int max_tokens = 0;            // of each choice
     std::optional<Pooler> pooler;  // of an embedding: there are no choices then
     std::vector<std::unique_ptr<Sequence>> choices;

@@ -18,12 +18,15 @@
 namespace octavo {
 
 class LoraAdapter;
+struct AnswerRules;
 
 enum class RequestId : int64_t {};
 
 struct Request {
   std::vector<TokenId> prompt_token_ids = {};
   SamplingParams params = {};
+  // Taken out of params, and shared by requests with the same ones; nullptr: submit() takes them.
+  std::shared_ptr<const AnswerRules> rules = {};
   int priority = 0;             // lower goes first, under SchedulingPolicy::priority
   std::string cache_salt = {};  // requests share prefixes only with those of the same salt
   // Of this model, and shared until the request ends; nullptr: EngineCoreOptions::adapter.
