@@ -28,6 +28,7 @@ constexpr uint8_t kMessages = kChat | kTokenize;
 constexpr uint8_t kQueued = kGenerate | kEmbeddings;
 constexpr uint8_t kAll = kQueued | kTokenize | kDetokenize;
 constexpr size_t kMaxNameBytes = 256;
+constexpr size_t kMaxTemplateVariables = 1024;
 
 template <class T>
 ApiResult<void> read_as(const Json& value, const Context& c, T& out) {
@@ -212,6 +213,10 @@ ApiResult<void> read_chat_template(Json& value, const Context& c) {
 ApiResult<void> read_chat_template_kwargs(Json& value, const Context& c) {
   if (!value.is_object())
     return refuse_field(c.field.name, "chat_template_kwargs must be an object");
+  if (value.size() > kMaxTemplateVariables)
+    return refuse_field(c.field.name,
+                        fmt::format("chat_template_kwargs has {} entries; allowed: 0 to {}",
+                                    value.size(), kMaxTemplateVariables));
   c.draft.chat_template_kwargs = std::move(value);
   return {};
 }
@@ -257,7 +262,6 @@ constexpr ApiField ignored(std::string_view name, uint8_t endpoints) {
 
 constexpr std::string_view kBool = R"({"type":"boolean"})";
 constexpr std::string_view kText = R"({"type":"string"})";
-constexpr std::string_view kObject = R"({"type":"object"})";
 constexpr std::string_view kIds =
     R"({"type":"array","items":{"type":"integer","minimum":0,"maximum":@last_token}})";
 constexpr std::string_view kCount = R"({"type":"integer","minimum":0,"maximum":2147483647})";
@@ -374,7 +378,7 @@ constexpr std::array kFields = {
              "Leave control tokens out of the text"},
     ApiField{"bad_words", kGenerate, kServed,
              R"({"type":"array","maxItems":1024,"items":{"type":"string","minLength":1}})",
-             sampling<&P::bad_words>, "Never written"},
+             sampling<&P::bad_words>, "Never written; 65536 bytes in all, at most"},
     ApiField{"allowed_token_ids", kGenerate, kServed,
              R"({"type":"array","minItems":1,
                  "items":{"type":"integer","minimum":0,"maximum":@last_token}})",
@@ -448,7 +452,8 @@ constexpr std::array kFields = {
              "The answer goes on from the last message; needs add_generation_prompt false"},
     ApiField{"chat_template", kMessages, kServed, kText, read_chat_template,
              "In place of the model's; needs --trust-request-chat-template"},
-    ApiField{"chat_template_kwargs", kMessages, kServed, kObject, read_chat_template_kwargs,
+    ApiField{"chat_template_kwargs", kMessages, kServed,
+             R"({"type":"object","maxProperties":1024})", read_chat_template_kwargs,
              "Further variables of the template"},
 
     refused("messages", kEmbeddings, kNothing),

@@ -23,34 +23,35 @@ using Json = nlohmann::ordered_json;
 struct Service::Route {
   std::string_view method, path;
   RouteAccess access;
-  void (Service::*answer)(const Exchange&);
+  Answer answer;
   bool needs_model = true;  // else it is answered while loading and draining too
-  bool is_slow = false;     // answered by the workers
   bool is_quiet = false;    // asked by machines all the time: logged at debug
   bool has_rest = false;    // more of the path may follow
+  bool is_lengthy = false;  // work that takes long whatever the body is
 };
 
 const std::vector<Service::Route>& Service::routes() {
+  // Work that a request brings along is for the workers. What watches the server shares no thread
+  // with it.
   static const std::vector<Route> table = {
-      {"POST", "/v1/chat/completions", RouteAccess::key, &Service::post_chat, true, true},
-      {"POST", "/v1/completions", RouteAccess::key, &Service::post_completions, true, true},
-      {"POST", "/v1/embeddings", RouteAccess::key, &Service::post_embeddings, true, true},
+      {"POST", "/v1/chat/completions", RouteAccess::key, &Service::post_chat},
+      {"POST", "/v1/completions", RouteAccess::key, &Service::post_completions},
+      {"POST", "/v1/embeddings", RouteAccess::key, &Service::post_embeddings},
       {"GET", "/v1/models", RouteAccess::key, &Service::get_models, false},
-      {"GET", "/v1/models/", RouteAccess::key, &Service::get_model, false, false, false, true},
+      {"GET", "/v1/models/", RouteAccess::key, &Service::get_model, false, false, true},
       {"GET", "/v1/requests", RouteAccess::admin, &Service::get_requests},
       {"POST", "/v1/load_lora_adapter", RouteAccess::admin, &Service::post_load_adapter, true,
-       true},
-      {"POST", "/v1/unload_lora_adapter", RouteAccess::admin, &Service::post_unload_adapter, true,
-       true},
-      {"POST", "/tokenize", RouteAccess::key, &Service::post_tokenize, true, true},
-      {"POST", "/detokenize", RouteAccess::key, &Service::post_detokenize, true, true},
-      {"GET", "/tokenizer_info", RouteAccess::key, &Service::get_tokenizer_info},
-      {"GET", "/metrics", RouteAccess::metrics, &Service::get_metrics, false, true, true},
-      {"GET", "/load", RouteAccess::key, &Service::get_load, false, false, true},
-      {"GET", "/health", RouteAccess::open, &Service::get_health, false, false, true},
-      {"GET", "/ready", RouteAccess::open, &Service::get_ready, false, false, true},
+       false, false, true},
+      {"POST", "/v1/unload_lora_adapter", RouteAccess::admin, &Service::post_unload_adapter},
+      {"POST", "/tokenize", RouteAccess::key, &Service::post_tokenize},
+      {"POST", "/detokenize", RouteAccess::key, &Service::post_detokenize},
+      {"GET", "/tokenizer_info", RouteAccess::key, Watching{&Service::get_tokenizer_info}},
+      {"GET", "/metrics", RouteAccess::metrics, Watching{&Service::get_metrics}, false, true},
+      {"GET", "/load", RouteAccess::key, &Service::get_load, false, true},
+      {"GET", "/health", RouteAccess::open, &Service::get_health, false, true},
+      {"GET", "/ready", RouteAccess::open, &Service::get_ready, false, true},
       {"GET", "/version", RouteAccess::key, &Service::get_version, false},
-      {"GET", "/openapi.json", RouteAccess::key, &Service::get_openapi, false},
+      {"GET", "/openapi.json", RouteAccess::key, Watching{&Service::get_openapi}, false},
       {"GET", "/", RouteAccess::key, &Service::get_home, false},
   };
   return table;
@@ -59,6 +60,7 @@ const std::vector<Service::Route>& Service::routes() {
 namespace {
 
 constexpr size_t kMaxRequestId = 128;
+constexpr size_t kLargeBodyBytes = 64 << 10;  // takes a few milliseconds to work on
 
 bool is_id_character(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) ||
@@ -195,12 +197,31 @@ void Service::handle(std::shared_ptr<http::Exchange> exchange) {
       serving_.metrics->on_rejection("draining");
     return respond(exchange, *error);
   }
-  if (!route->is_slow) return (this->*route->answer)(exchange);
+  if (const auto* answer = std::get_if<AtOnce>(&route->answer)) return (this->**answer)(exchange);
+  if (const auto* watching = std::get_if<Watching>(&route->answer))
+    return watchers_->post([this, exchange = std::move(exchange), answer = watching->answer] {
+      (this->*answer)(exchange);
+    });
+  work_on(*route, std::move(exchange));
+}
+
+// Nobody works for a client that has gone: what waits is dropped, and what runs is asked to end.
+void Service::work_on(const Route& route, Exchange exchange) {
+  std::stop_source stop;
+  exchange->on_disconnect([stop]() mutable { stop.request_stop(); });
   ++num_working_;
-  workers_->post([this, exchange = std::move(exchange), answer = route->answer] {
-    (this->*answer)(exchange);
-    --num_working_;
-  });
+  const bool is_lengthy = route.is_lengthy || exchange->request().body.size() > kLargeBodyBytes;
+  workers_->post(
+      [this, exchange = std::move(exchange), answer = std::get<Work>(route.answer),
+       stop]() mutable {
+        const std::stop_callback on_cut(cut_.get_token(), [&] { stop.request_stop(); });
+        if (stop.stop_requested())
+          respond(exchange, stopped());
+        else
+          (this->*answer)(exchange, stop.get_token());
+        --num_working_;
+      },
+      is_lengthy ? Workers::Length::lengthy : Workers::Length::brief);
 }
 
 // --- on the way out -------------------------------------------------------------------------
@@ -230,7 +251,8 @@ void Service::respond(const Exchange& exchange, http::Response response, std::st
   if (state_ != ServiceState::loading)
     serving_.metrics->on_http(route ? route->path : "other", line.status, line.seconds);
   log_.request(line);
-  exchange->respond(std::move(response));
+  // Who has gone gets none: the exchange is dropped, which cuts the connection.
+  if (response.status != kClientGone) exchange->respond(std::move(response));
 }
 
 void Service::respond(const Exchange& exchange, const ApiError& error) {
@@ -265,6 +287,25 @@ Json model_card(const std::string& id, const std::string& main, bool is_adapter,
                   {"n_vocab", serving->limits.vocab_size},
                   {"n_embd", serving->loaded.config.hidden_size}};
   return card;
+}
+
+Json requests_json(std::span<const LiveRequest> requests,
+                   const std::map<int64_t, std::string>& names) {
+  Json list = Json::array();
+  for (const LiveRequest& live : requests) {
+    const auto name = names.find(raw(live.id));
+    list.push_back({{"request_id", name == names.end() ? "" : name->second},
+                    {"state", live.num_running == 0             ? "waiting"
+                              : live.num_generation_tokens == 0 ? "prefill"
+                                                                : "running"},
+                    {"prompt_tokens", live.num_prompt_tokens},
+                    {"cached_tokens", live.num_cached_tokens},
+                    {"completion_tokens", live.num_generation_tokens},
+                    {"blocks", live.num_blocks},
+                    {"preemptions", live.num_preemptions},
+                    {"age_s", live.age_s}});
+  }
+  return list;
 }
 
 }  // namespace
@@ -359,21 +400,9 @@ void Service::get_requests(const Exchange& exchange) {
   for (const auto& session : live_sessions())
     for (const RequestId id : session->engine_ids()) names[raw(id)] = session->request_id();
   serving_.loaded.engine->post([this, exchange, names = std::move(names)](EngineCore& core) {
-    Json list = Json::array();
-    for (const LiveRequest& live : core.live_requests()) {
-      const auto name = names.find(raw(live.id));
-      list.push_back({{"request_id", name == names.end() ? "" : name->second},
-                      {"state", live.num_running == 0             ? "waiting"
-                                : live.num_generation_tokens == 0 ? "prefill"
-                                                                  : "running"},
-                      {"prompt_tokens", live.num_prompt_tokens},
-                      {"cached_tokens", live.num_cached_tokens},
-                      {"completion_tokens", live.num_generation_tokens},
-                      {"blocks", live.num_blocks},
-                      {"preemptions", live.num_preemptions},
-                      {"age_s", live.age_s}});
-    }
-    respond_json(exchange, dump({{"object", "list"}, {"data", list}}));
+    exchange->post([this, exchange, names, requests = core.live_requests()] {
+      respond_json(exchange, dump({{"object", "list"}, {"data", requests_json(requests, names)}}));
+    });
   });
 }
 

@@ -23,6 +23,7 @@ namespace {
 
 // An engine that has been stuck this many times the limit does not come back.
 constexpr double kHopeless = 3;
+constexpr int kNiceness = 5;  // of work on requests: those that are being answered go first
 
 ApiError shutting_down() {
   return {.status = 503,
@@ -74,7 +75,8 @@ Service::Service(ServeOptions options, Log& log)
       log_(log),
       access_(options_.access, options_.http.uds.empty() ? options_.http.host : ""),
       adapters_(options_.lora.max_loras, options_.served_model_names),
-      workers_(std::make_unique<Workers>(options_.num_workers)) {}
+      workers_(std::make_unique<Workers>(options_.num_workers, kNiceness)),
+      watchers_(std::make_unique<Workers>(1)) {}
 
 Service::~Service() { close(); }
 
@@ -173,11 +175,14 @@ std::vector<std::shared_ptr<Session>> Service::live_sessions() const {
 }
 
 void Service::cut_all() {
+  cut_.request_stop();
   for (const auto& session : live_sessions()) session->fail(shutting_down());
 }
 
 void Service::close() {
+  cut_.request_stop();
   workers_.reset();
+  watchers_.reset();
   serving_.loaded.engine.reset();
 }
 
@@ -185,7 +190,7 @@ void Service::close() {
 
 std::string Service::ailment() const {
   if (state_ == ServiceState::loading) return "";
-  if (serving_.loaded.engine->heartbeat().age_s() <= options_.stall_timeout_s) return "";
+  if (watchdog_.stalled_s() <= options_.stall_timeout_s) return "";
   return "the engine is stuck: " + engine_state();
 }
 
@@ -197,8 +202,9 @@ std::string Service::engine_state() const {
 
 bool Service::tick() {
   if (state_ == ServiceState::loading) return true;
-  const double now = steady_now_s();
-  for (const auto& session : live_sessions()) session->tick(now);
+  const double passed_s =
+      watchdog_.look(steady_now_s(), serving_.loaded.engine->heartbeat().num_beats());
+  for (const auto& session : live_sessions()) session->tick(passed_s);
   const std::string ailing = ailment();
   if (ailing.empty()) {
     if (std::exchange(told_stall_, false)) log_.say(LogLevel::warning, "the engine goes on");
@@ -210,7 +216,7 @@ bool Service::tick() {
       session->fail(
           {.status = 503, .message = ailing, .type = "server_error", .code = "engine_stalled"});
   }
-  return serving_.loaded.engine->heartbeat().age_s() <= kHopeless * options_.stall_timeout_s;
+  return watchdog_.stalled_s() <= kHopeless * options_.stall_timeout_s;
 }
 
 // --- requests -------------------------------------------------------------------------------
@@ -250,6 +256,22 @@ std::optional<ApiError> Service::check_generates() const {
       .message = std::string(kEncoderWritesNoText), .param = "model", .code = "unsupported"};
 }
 
+ApiError Service::stopped() const {
+  if (cut_.stop_requested()) return shutting_down();
+  return {.status = kClientGone, .message = "the client went away"};
+}
+
+ApiError Service::refusal(const Error& error, std::string_view param) const {
+  return error.code == ErrorCode::cancelled ? stopped() : param_error(error, param);
+}
+
+// Made once for all prompts, which then share them.
+ApiResult<std::shared_ptr<const AnswerRules>> Service::rules_of(GenerationRequest& request) const {
+  auto rules = serving_.loaded.engine->take_rules(request.params);
+  if (!rules) return tl::make_unexpected(param_error(rules.error(), "bad_words"));
+  return std::move(*rules);
+}
+
 // Truncation is asked for, never done in silence.
 ApiResult<Request> Service::finish_prompt(GenerationRequest& request,
                                           std::vector<TokenId> ids) const {
@@ -269,38 +291,43 @@ ApiResult<Request> Service::finish_prompt(GenerationRequest& request,
 }
 
 // Encoded once for all prompts. Of more than the context holds nothing could be repeated.
-void Service::add_prediction(const GenerationRequest& request, std::span<Request> prompts) const {
+void Service::add_prediction(const GenerationRequest& request, std::span<Request> prompts,
+                             const std::stop_token& stop) const {
   if (!serving_.speculates || request.prediction.empty()) return;
-  auto ids = serving_.loaded.tokenizer->encode(request.prediction,
-                                               {.parse_special = false, .add_special = false});
+  auto ids = serving_.loaded.tokenizer->encode(
+      request.prediction, {.parse_special = false, .add_special = false, .stop = stop});
   if (!ids) return;  // what no token says is not repeated
   ids->resize(std::min(ids->size(), static_cast<size_t>(serving_.limits.max_model_len)));
   const auto shared = std::make_shared<const std::vector<TokenId>>(std::move(*ids));
   for (Request& prompt : prompts) prompt.prediction = shared;
 }
 
-ApiResult<std::vector<Request>> Service::prompts_of(CompletionRequest& request) const {
+ApiResult<std::vector<Request>> Service::prompts_of(CompletionRequest& request,
+                                                    const std::stop_token& stop) const {
+  OCTAVO_TRY(const auto rules, rules_of(request));
   std::vector<Request> prompts;
   for (PromptInput& input : request.prompts) {
     std::vector<TokenId> ids;
     if (auto* text = std::get_if<std::string>(&input)) {
       auto encoded = serving_.loaded.tokenizer->encode(
-          *text, {.parse_special = false, .add_special = request.add_special_tokens});
-      if (!encoded) return tl::make_unexpected(param_error(encoded.error(), "prompt"));
+          *text, {.parse_special = false, .add_special = request.add_special_tokens, .stop = stop});
+      if (!encoded) return tl::make_unexpected(refusal(encoded.error(), "prompt"));
       ids = std::move(*encoded);
     } else {
       ids = std::move(std::get<std::vector<TokenId>>(input));
     }
     auto prompt = finish_prompt(request, std::move(ids));
     if (!prompt) return tl::make_unexpected(prompt.error());
+    prompt->rules = rules;
     prompts.push_back(std::move(*prompt));
   }
   return prompts;
 }
 
 template <class ApiRequest>
-ApiResult<ChatPrompt> Service::render(ApiRequest& request) const {
+ApiResult<ChatPrompt> Service::render(ApiRequest& request, const std::stop_token& stop) const {
   TemplateExtras extras{.kwargs = std::move(request.chat_template_kwargs),
+                        .stop = stop,
                         .tools = std::move(request.tools)};
   std::optional<ChatTemplate> own;
   if (request.chat_template) {
@@ -312,7 +339,7 @@ ApiResult<ChatPrompt> Service::render(ApiRequest& request) const {
   auto rendered = render_chat(serving_.loaded, messages_of(request), request.chat, extras);
   if (rendered) return std::move(*rendered);
   const bool is_tools = rendered.error().message.starts_with("tools:");
-  return tl::make_unexpected(param_error(rendered.error(), is_tools ? "tools" : "messages"));
+  return tl::make_unexpected(refusal(rendered.error(), is_tools ? "tools" : "messages"));
 }
 
 // How the answer will be taken apart.
@@ -326,17 +353,20 @@ void Service::set_format(ChatRequest& request, const TextSpan& end_of_prompt) co
       request.shown_control_tokens.push_back(*id);
 }
 
-ApiResult<Request> Service::prompt_of(ChatRequest& request) const {
+ApiResult<Request> Service::prompt_of(ChatRequest& request, const std::stop_token& stop) const {
   if (!request.tools.is_null()) {
     if (!serving_.tools) return tl::make_unexpected(unknown_tool_format());
     request.format.tools = serving_.tools;
     request.format.parallel_calls = request.parallel_tool_calls;
   }
-  auto rendered = render(request);
+  OCTAVO_TRY(const auto rules, rules_of(request));
+  auto rendered = render(request, stop);
   if (!rendered) return tl::make_unexpected(rendered.error());
   set_format(request, rendered->end);
   auto prompt = finish_prompt(request, std::move(rendered->ids));
-  if (prompt) prompt->shown_control_tokens = request.shown_control_tokens;
+  if (!prompt) return prompt;
+  prompt->rules = rules;
+  prompt->shown_control_tokens = request.shown_control_tokens;
   return prompt;
 }
 
@@ -376,63 +406,65 @@ void Service::start(const Exchange& exchange, ApiRequest& request, std::vector<R
   if (const auto found = sessions_.find(id); found != sessions_.end()) found->second = started;
 }
 
-void Service::post_completions(const Exchange& exchange) {
+void Service::post_completions(const Exchange& exchange, const std::stop_token& stop) {
   auto request = parse_completion_request(exchange->request().body, serving_.limits);
   if (!request) return respond(exchange, request.error());
   auto adapter = find_adapter(request->model);
   if (!adapter) return respond(exchange, adapter.error());
   if (const auto error = check_generates()) return respond(exchange, *error);
-  auto prompts = prompts_of(*request);
+  auto prompts = prompts_of(*request, stop);
   if (!prompts) return respond(exchange, prompts.error());
   for (Request& prompt : *prompts) prompt.adapter = *adapter;
-  add_prediction(*request, *prompts);
+  add_prediction(*request, *prompts, stop);
   start(exchange, *request, std::move(*prompts), "cmpl", texts_of(*request));
 }
 
-void Service::post_chat(const Exchange& exchange) {
+void Service::post_chat(const Exchange& exchange, const std::stop_token& stop) {
   auto request = parse_chat_request(exchange->request().body, serving_.limits);
   if (!request) return respond(exchange, request.error());
   auto adapter = find_adapter(request->model);
   if (!adapter) return respond(exchange, adapter.error());
   if (const auto error = check_generates()) return respond(exchange, *error);
-  auto prompt = prompt_of(*request);
+  auto prompt = prompt_of(*request, stop);
   if (!prompt) return respond(exchange, prompt.error());
   prompt->adapter = *adapter;
-  add_prediction(*request, {&*prompt, 1});
+  add_prediction(*request, {&*prompt, 1}, stop);
   std::vector<Request> prompts;
   prompts.push_back(std::move(*prompt));
   start(exchange, *request, std::move(prompts), "chatcmpl");
 }
 
-void Service::post_embeddings(const Exchange& exchange) {
+void Service::post_embeddings(const Exchange& exchange, const std::stop_token& stop) {
   auto request = parse_embedding_request(exchange->request().body, serving_.limits);
   if (!request) return respond(exchange, request.error());
   if (const auto error = check_model(request->model)) return respond(exchange, *error);
   auto requests = embedding_requests(*request, serving_.loaded.pooling, *serving_.loaded.tokenizer,
-                                     serving_.limits.max_model_len);
+                                     serving_.limits.max_model_len, stop);
+  if (stop.stop_requested()) return respond(exchange, stopped());
   if (!requests) return respond(exchange, requests.error());
   start(exchange, *request, std::move(*requests), "embd");
 }
 
-void Service::post_tokenize(const Exchange& exchange) {
+void Service::post_tokenize(const Exchange& exchange, const std::stop_token& stop) {
   auto request = parse_tokenize_request(exchange->request().body, serving_.limits);
   if (!request) return respond(exchange, request.error());
   if (auto found = find_adapter(request->model); !found) return respond(exchange, found.error());
   const Tokenizer& tokenizer = *serving_.loaded.tokenizer;
   std::vector<TokenId> ids;
   if (request->messages) {
-    auto rendered = render(*request);
+    auto rendered = render(*request, stop);
     if (!rendered) return respond(exchange, rendered.error());
     ids = std::move(rendered->ids);
   } else {
-    auto encoded = tokenize_text(*request, tokenizer);
+    auto encoded = tokenize_text(*request, tokenizer, stop);
+    if (stop.stop_requested()) return respond(exchange, stopped());
     if (!encoded) return respond(exchange, encoded.error());
     ids = std::move(*encoded);
   }
   respond_json(exchange, tokenize_answer(*request, ids, tokenizer, serving_.limits.max_model_len));
 }
 
-void Service::post_detokenize(const Exchange& exchange) {
+void Service::post_detokenize(const Exchange& exchange, const std::stop_token&) {
   auto request = parse_detokenize_request(exchange->request().body, serving_.limits);
   if (!request) return respond(exchange, request.error());
   if (auto found = find_adapter(request->model); !found) return respond(exchange, found.error());

@@ -11,7 +11,9 @@
 #include <mutex>
 #include <optional>
 #include <span>
+#include <stop_token>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "engine/load.h"
@@ -25,6 +27,7 @@
 #include "server/request_log.h"
 #include "server/serve_options.h"
 #include "server/session.h"
+#include "server/watchdog.h"
 #include "server/workers.h"
 
 namespace octavo {
@@ -83,10 +86,20 @@ class Service {
  private:
   struct Route;
   using Exchange = std::shared_ptr<http::Exchange>;
+  // Who answers a route, and where: on the connection's thread, which must not take a while; on the
+  // one that is for watching alone; by the workers, until there is no need any more.
+  using AtOnce = void (Service::*)(const Exchange&);
+  struct Watching {
+    AtOnce answer;
+  };
+  using Work = void (Service::*)(const Exchange&, const std::stop_token&);
+  using Answer = std::variant<AtOnce, Watching, Work>;
 
   static const std::vector<Route>& routes();
   std::optional<ApiError> check(const http::Request& request, const Route*& route) const;
   ApiError not_ready() const;
+  void work_on(const Route& route, Exchange exchange);
+  ApiError stopped() const;  // the answer to a request whose work was ended early
   std::vector<std::shared_ptr<Session>> live_sessions() const;
 
   void get_home(const Exchange& exchange);
@@ -100,22 +113,26 @@ class Service {
   void get_load(const Exchange& exchange);
   void get_requests(const Exchange& exchange);
   void get_openapi(const Exchange& exchange);
-  void post_tokenize(const Exchange& exchange);
-  void post_detokenize(const Exchange& exchange);
-  void post_completions(const Exchange& exchange);
-  void post_chat(const Exchange& exchange);
-  void post_load_adapter(const Exchange& exchange);
-  void post_unload_adapter(const Exchange& exchange);
-  void post_embeddings(const Exchange& exchange);
+  void post_tokenize(const Exchange& exchange, const std::stop_token& stop);
+  void post_detokenize(const Exchange& exchange, const std::stop_token& stop);
+  void post_completions(const Exchange& exchange, const std::stop_token& stop);
+  void post_chat(const Exchange& exchange, const std::stop_token& stop);
+  void post_load_adapter(const Exchange& exchange, const std::stop_token& stop);
+  void post_unload_adapter(const Exchange& exchange, const std::stop_token& stop);
+  void post_embeddings(const Exchange& exchange, const std::stop_token& stop);
 
-  ApiResult<std::vector<Request>> prompts_of(CompletionRequest& request) const;
+  ApiError refusal(const Error& error, std::string_view param) const;
+  ApiResult<std::shared_ptr<const AnswerRules>> rules_of(GenerationRequest& request) const;
+  ApiResult<std::vector<Request>> prompts_of(CompletionRequest& request,
+                                             const std::stop_token& stop) const;
   // Of a chat or of /tokenize: its messages, and what the template is given beside them.
   template <class ApiRequest>
-  ApiResult<ChatPrompt> render(ApiRequest& request) const;
-  ApiResult<Request> prompt_of(ChatRequest& request) const;
+  ApiResult<ChatPrompt> render(ApiRequest& request, const std::stop_token& stop) const;
+  ApiResult<Request> prompt_of(ChatRequest& request, const std::stop_token& stop) const;
   void set_format(ChatRequest& request, const TextSpan& end_of_prompt) const;
   ApiResult<Request> finish_prompt(GenerationRequest& request, std::vector<TokenId> ids) const;
-  void add_prediction(const GenerationRequest& request, std::span<Request> prompts) const;
+  void add_prediction(const GenerationRequest& request, std::span<Request> prompts,
+                      const std::stop_token& stop) const;
   std::optional<ApiError> check_model(std::string& model) const;
   // The adapter of that name; nullptr: the model itself is meant.
   ApiResult<Adapters::Adapter> find_adapter(std::string& model) const;
@@ -136,10 +153,12 @@ class Service {
   std::atomic<double> progress_{0};
   std::atomic<ServiceState> state_{ServiceState::loading};
   Serving serving_;  // set once, before state_ is ready
-  std::unique_ptr<Workers> workers_;
+  std::unique_ptr<Workers> workers_, watchers_;
+  std::stop_source cut_;  // of all work
   std::function<int()> num_connections_;
   std::atomic<int> num_working_{0};  // requests with the workers
   bool told_stall_ = false;
+  Watchdog watchdog_;
 
   mutable std::mutex mutex_;  // of what follows
   std::map<int64_t, std::weak_ptr<Session>> sessions_;

@@ -62,7 +62,7 @@ http::Response said(std::string text) {
 
 }  // namespace
 
-void Service::post_load_adapter(const Exchange& exchange) {
+void Service::post_load_adapter(const Exchange& exchange, const std::stop_token&) {
   if (const auto error = check_allowed(options_.lora)) return respond(exchange, *error);
   const auto request = parse_load(exchange->request().body);
   if (!request) return respond(exchange, request.error());
@@ -78,7 +78,7 @@ void Service::post_load_adapter(const Exchange& exchange) {
 }
 
 // Requests on their way keep it until they end.
-void Service::post_unload_adapter(const Exchange& exchange) {
+void Service::post_unload_adapter(const Exchange& exchange, const std::stop_token&) {
   if (const auto error = check_allowed(options_.lora)) return respond(exchange, *error);
   const auto body = parse_body(exchange->request().body);
   if (!body) return respond(exchange, body.error());

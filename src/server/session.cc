@@ -16,6 +16,8 @@ constexpr double kHeadAfter_s = 1.0;
 // Who was let in waits this many times max_queue_wait, since that was predicted to suffice.
 constexpr double kPatience = 1.5;
 
+constexpr int64_t kLongAnswer = 4096;  // tokens
+
 std::string sse(std::string_view json) { return fmt::format("data: {}\n\n", json); }
 
 constexpr std::string_view kDone = "data: [DONE]\n\n";
@@ -73,8 +75,7 @@ Session::Session(SessionContext& context, std::shared_ptr<http::Exchange> exchan
     : context_(context),
       exchange_(std::move(exchange)),
       request_(std::move(request)),
-      on_end_(std::move(on_end)),
-      started_s_(steady_now_s()) {
+      on_end_(std::move(on_end)) {
   for (const Request& prompt : request_.prompts) {
     const auto n = static_cast<size_t>(prompt.params.n);
     prompts_.push_back({.id = {},
@@ -266,7 +267,7 @@ void Session::write_event(Prompt& prompt, const ChoiceEvent& event) {
 void Session::finish() {
   if (gone_) {
     answered_ = true;
-    status_ = 499;
+    status_ = kClientGone;
     error_ = "the client went away";
   }
   const Usage used = num_ended_ > 0 ? usage() : Usage{};
@@ -287,10 +288,13 @@ void Session::answer_whole(const Timings& times) {
   std::vector<RequestOutput> outputs;
   for (Prompt& prompt : prompts_) outputs.push_back(std::move(*prompt.output));
   // Writing long ones takes a while.
-  context_.workers.post([self = shared_from_this(), outputs = std::move(outputs), times] {
-    self->exchange_->respond(
-        {.headers = self->request_.headers, .body = self->request_.writer->whole(outputs, times)});
-  });
+  const bool is_long = times.usage.completion_tokens > kLongAnswer;
+  context_.workers.post(
+      [self = shared_from_this(), outputs = std::move(outputs), times] {
+        self->exchange_->respond({.headers = self->request_.headers,
+                                  .body = self->request_.writer->whole(outputs, times)});
+      },
+      is_long ? Workers::Length::lengthy : Workers::Length::brief);
 }
 
 void Session::finish_stream(const Usage& used, const Timings& times) {
@@ -333,22 +337,22 @@ void Session::fail(const ApiError& error) {
   exchange_->post([self = shared_from_this(), error] { self->end_with(error); });
 }
 
-void Session::tick(double now_s) {
+void Session::tick(double passed_s) {
+  waited_s_ += passed_s;
   int num_waiting = 0;
   {
     const std::lock_guard lock(mutex_);
     num_waiting = num_waiting_;
   }
   if (num_waiting == 0 || gave_up_) return;
-  const double waited = now_s - started_s_;
   const bool has_begun = num_waiting < static_cast<int>(prompts_.size());
   if (context_.max_queue_wait_s > 0 && !has_begun &&
-      waited > kPatience * context_.max_queue_wait_s) {
+      waited_s_ > kPatience * context_.max_queue_wait_s) {
     gave_up_ = true;
     context_.metrics.on_rejection("max_queue_wait");
     return fail(waited_too_long(context_.max_queue_wait_s));
   }
-  if (request_.stream && waited > kHeadAfter_s && !std::exchange(head_asked_, true))
+  if (request_.stream && waited_s_ > kHeadAfter_s && !std::exchange(head_asked_, true))
     exchange_->post([self = shared_from_this()] {
       if (!self->stream_begun_ && !self->answered_) self->begin_stream();
     });

@@ -51,8 +51,9 @@ class Session : public std::enable_shared_from_this<Session> {
 
   // Ends it with this error, wherever it is. From any thread.
   void fail(const ApiError& error);
-  // Now and then: the head of a stream whose prompt waits, and the limit of waiting.
-  void tick(double now_s);
+  // Now and then, so many seconds after the last time: the head of a stream whose prompt waits, and
+  // the limit of waiting.
+  void tick(double passed_s);
   // Of its prompts, as far as they have been submitted.
   std::vector<RequestId> engine_ids();
   const std::string& request_id() const { return request_.line.request_id; }
@@ -109,7 +110,6 @@ class Session : public std::enable_shared_from_this<Session> {
   const std::shared_ptr<http::Exchange> exchange_;
   SessionRequest request_;
   std::function<void()> on_end_;
-  const double started_s_;
 
   // Of the connection's thread.
   std::vector<Prompt> prompts_;
@@ -121,7 +121,8 @@ class Session : public std::enable_shared_from_this<Session> {
   std::string error_;
   Usage so_far_;
   int num_seqs_ = 0;
-  bool head_asked_ = false, gave_up_ = false;  // of tick()
+  double waited_s_ = 0;  // these of tick()
+  bool head_asked_ = false, gave_up_ = false;
 
   std::mutex mutex_;  // of what follows
   std::vector<Item> items_;
