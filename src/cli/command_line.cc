@@ -120,9 +120,12 @@ class Reader {
     if (!spec.has_variable || invocation_.options.is_given(spec.name)) return {};
     const std::string name = variable_of(spec.name);
     const std::optional<std::string> text = environment(name);
-    if (!text || text->empty()) return {};
+    if (!text || (text->empty() && !spec.refuses_empty)) return {};
     if (!spec.takes_words) return add_text(name, spec, *text);
-    for (const std::string& word : words_of(*text)) OCTAVO_CHECK_OK(add_text(name, spec, word));
+    const std::vector<std::string> words = words_of(*text);
+    if (words.empty() && spec.refuses_empty)
+      return refuse("{} is empty; give a value, or unset it", name);
+    for (const std::string& word : words) OCTAVO_CHECK_OK(add_text(name, spec, word));
     return {};
   }
 
@@ -132,6 +135,8 @@ class Reader {
                read_config_file(invocation_.options.text("config"), specs_));
     for (const ConfigEntry& entry : entries) {
       if (invocation_.options.is_given(entry.spec->name)) continue;
+      if (entry.texts.empty() && entry.spec->refuses_empty)
+        return refuse("{} is an empty list; give a value, or leave it out", entry.given_as);
       for (const std::string& text : entry.texts) {
         OCTAVO_TRY(OptionValue value, parse(*entry.spec, text, entry.given_as));
         invocation_.options.add(*entry.spec, std::move(value));

@@ -80,9 +80,10 @@ inline constexpr std::array kGenerationRows = {
     repeatable(list(OptionKind::logit_bias, "logit_bias", "ID=BIAS", 0, "",
                     "added to the logit of a token", G | C, kSampling)),
 
-    shown_default(integer("max_tokens", 0, kMaxInt, "", "tokens of an answer at most", G | C, kEnd),
-                  "to the end of the context"),
-    integer("min_tokens", 0, kMaxInt, "0", "tokens before the answer may end", G | C, kEnd),
+    shown_default(
+        count(integer("max_tokens", 0, kMaxInt, "", "tokens of an answer at most", G | C, kEnd)),
+        "to the end of the context"),
+    count(integer("min_tokens", 0, kMaxInt, "0", "tokens before the answer may end", G | C, kEnd)),
     repeatable(text("stop", "TEXT", "text that ends the answer", G | C, kEnd)),
     list(OptionKind::integer_list, "stop_token_ids", "IDS", 0, "", "token ids that end the answer",
          G | C, kEnd),

@@ -56,9 +56,10 @@ inline constexpr std::array kLoadRows = {
         shown_default(text("output_len", "LENGTHS", "tokens of an answer at most", V, kRequests),
                       "128; shared-prefix: 64; multi-turn: 32-128; mixed: "
                       "80%:16-64+20%:128-256; jsonl: what a line says")),
-    no_variable(shown_default(integer("prefix_len", 0, 1 << 24, "",
-                                      "tokens that prompts begin with in common", V, kRequests),
-                              "0; shared-prefix: 512")),
+    no_variable(
+        shown_default(count(integer("prefix_len", 0, 1 << 24, "",
+                                    "tokens that prompts begin with in common", V, kRequests)),
+                      "0; shared-prefix: 512")),
     no_variable(integer("prefix_groups", 1, 1e6, "1", "groups of prompts, each with its own prefix",
                         V, kRequests)),
     no_variable(
