@@ -151,6 +151,9 @@ ApiResult<BodyFields> parse_body(std::string_view body) {
   if (body.empty()) return refuse("the body is empty; send a JSON object");
   if (body.starts_with("\xEF\xBB\xBF"))
     return refuse("the body begins with a byte order mark; leave it out");
+  // The parser takes U+0000 for the end of the text, whatever follows.
+  if (const size_t at = body.find('\0'); at != std::string_view::npos)
+    return refuse(fmt::format("the body is not JSON: U+0000 at byte {}", at + 1));
   BodyFields fields;
   BodyReader reader(fields, body.size());
   Json::sax_parse(body.begin(), body.end(), &reader);

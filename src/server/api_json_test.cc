@@ -57,6 +57,15 @@ TEST(ApiJson, RefusesWhatIsNoJson) {
   EXPECT_TRUE(parse_body(R"({"a":"\ud83d\ude00"})"));
 }
 
+TEST(ApiJson, EndsWithTheBody) {
+  using namespace std::string_literals;
+  expect_refused("{\"a\":1}\0"s, "", "U+0000 at byte 8");
+  expect_refused("{\"a\":1}\0\0 x"s, "", "U+0000");
+  expect_refused("{\"a\":\"x\0y\"}"s, "", "U+0000");
+  expect_refused("\0"s, "", "U+0000");
+  EXPECT_TRUE(parse_body(R"({"a":"x\u0000y"})"));
+}
+
 // B87: also in fields that nobody reads.
 TEST(ApiJson, RefusesDepth) {
   const auto nested = [](size_t depth) { return repeat("[", depth) + repeat("]", depth); };
