@@ -10,8 +10,8 @@
 #include <memory>
 #include <string>
 
-#include "http/body_budget.h"
 #include "http/io_loop.h"
+#include "http/memory_budget.h"
 #include "http/request_reader.h"
 #include "http/response_text.h"
 #include "http/transport.h"
@@ -21,7 +21,7 @@ namespace octavo::http {
 // Of all connections of a server.
 struct ConnectionSetup {
   ServerLimits limits;
-  std::shared_ptr<BodyBudget> bodies;
+  std::shared_ptr<MemoryBudget> memory;
   Handler handler;
   std::function<std::optional<Response>(const Request& head)> on_head;
   std::function<Response(int status, const std::string& why)> on_fault;
@@ -60,7 +60,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   boost::asio::awaitable<bool> handshake();
   boost::asio::awaitable<void> serve_all(bool busy);
   boost::asio::awaitable<bool> serve_one();
-  boost::asio::awaitable<bool> read_request(RequestReader& reader, BodyBudget::Share& memory);
+  boost::asio::awaitable<bool> read_request(RequestReader& reader, MemoryBudget::Share& memory);
   boost::asio::awaitable<void> wait_for_answer();
   boost::asio::awaitable<void> linger();
   boost::asio::awaitable<void> end_sending(std::shared_ptr<Connection> self);
