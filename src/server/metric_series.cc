@@ -230,6 +230,10 @@ ServerSeries::ServerSeries(const SeriesMaker& make, const SeriesMaker& process)
       connections_(make.gauge("octavo:http_connections", "Connections that are open.")),
       open_requests_(make.gauge("octavo:open_requests", "Requests that are not finished.")),
       max_queue_len_(make.gauge("octavo:max_queue_len", "Requests that may be open.")),
+      request_memory_(make.gauge("octavo:request_memory_bytes",
+                                 "Memory reserved by requests, their bodies included.")),
+      max_request_memory_(
+          make.gauge("octavo:max_request_memory_bytes", "That they may reserve together.")),
       resident_(process.gauge("process_resident_memory_bytes", "Memory in use.")),
       virtual_memory_(process.gauge("process_virtual_memory_bytes", "Address space in use.")),
       anonymous_(make.gauge("octavo:process_anonymous_memory_bytes",
@@ -239,6 +243,8 @@ ServerSeries::ServerSeries(const SeriesMaker& make, const SeriesMaker& process)
       open_files_(process.gauge("process_open_fds", "Open files and sockets.")),
       max_open_files_(process.gauge("process_max_fds", "Most there may be.")),
       threads_(make.gauge("octavo:process_threads", "Threads.")),
+      dropped_log_lines_(make.counter("octavo:log_lines_dropped_total",
+                                      "Lines of the log that nobody read in time.")),
       cpu_seconds_(process.counter("process_cpu_seconds_total", "CPU time of all threads.")) {}
 
 void ServerSeries::set(const Metrics::Gauges& gauges, const ProcessStats& stats) {
@@ -246,6 +252,8 @@ void ServerSeries::set(const Metrics::Gauges& gauges, const ProcessStats& stats)
   connections_.Set(gauges.num_connections);
   open_requests_.Set(gauges.num_open_requests);
   max_queue_len_.Set(gauges.max_queue_len);
+  request_memory_.Set(static_cast<double>(gauges.request_memory_bytes));
+  max_request_memory_.Set(static_cast<double>(gauges.max_request_memory_bytes));
   resident_.Set(static_cast<double>(stats.resident_bytes));
   virtual_memory_.Set(static_cast<double>(stats.virtual_bytes));
   anonymous_.Set(static_cast<double>(stats.anonymous_bytes));
@@ -256,10 +264,12 @@ void ServerSeries::set(const Metrics::Gauges& gauges, const ProcessStats& stats)
   threads_.Set(stats.num_threads);
   const std::lock_guard lock(mutex_);
   raise_to(cpu_seconds_, stats.cpu_s);
+  raise_to(dropped_log_lines_, static_cast<double>(gauges.num_dropped_log_lines));
 }
 
 RejectionSeries::RejectionSeries(const SeriesMaker& make) {
-  for (const char* reason : {"max_queue_len", "max_queue_wait", "draining", "loading", "other"})
+  for (const char* reason :
+       {"max_queue_len", "max_queue_wait", "request_memory", "draining", "loading", "other"})
     by_reason_.emplace(reason, &make.counter("vllm:admission_rejections_total",
                                              "Requests refused before the engine saw them.",
                                              {{"reason", reason}}));

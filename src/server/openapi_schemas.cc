@@ -10,7 +10,7 @@ std::string_view openapi_schemas() {
     "param": {"type": ["string", "null"], "description": "The field"},
     "code": {"type": ["string", "null"]}}}}},
 "Health": {"type": "object", "required": ["status"], "properties": {
-  "status": {"enum": ["ok", "loading", "draining", "stalled"]},
+  "status": {"enum": ["ok", "loading", "draining", "damaged", "stalled"]},
   "progress": {"type": "number"}, "reason": {"type": "string"}}},
 "LoadLora": {"type": "object", "required": ["lora_name", "lora_path"], "properties": {
   "lora_name": {"type": "string", "minLength": 1, "maxLength": 256},

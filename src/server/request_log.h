@@ -1,14 +1,13 @@
-// The server's log: one line for each request, and what happens to the server itself. Written by a
-// thread of its own: a reader that stops reading costs lines, never answers.
+// The server's log: one line for each request, and what happens to the server itself. A reader that
+// stops reading costs lines, never answers (LineWriter).
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 
-#include "base/result.h"
+#include "base/line_writer.h"
 
 namespace octavo {
 
@@ -40,14 +39,15 @@ struct RequestLine {
 class Log {
  public:
   explicit Log(LogOptions options);
-  ~Log();  // writes what is left
 
   void request(const RequestLine& line);
   void say(LogLevel level, std::string_view message);
 
+  int64_t num_dropped() const { return lines_.num_dropped(); }
+
  private:
-  struct Writer;
-  std::unique_ptr<Writer> writer_;
+  const LogOptions options_;
+  LineWriter lines_;
 };
 
 }  // namespace octavo

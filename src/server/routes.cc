@@ -9,6 +9,8 @@
 
 #include "base/rng.h"
 #include "base/version.h"
+#include "formats/quote.h"
+#include "http/content_coding.h"
 #include "server/api_tokenize.h"
 #include "server/clock.h"
 #include "server/home_page.h"
@@ -75,8 +77,9 @@ std::string lower_without_spaces(std::string text) {
 // Why the body of a request cannot be read, or nothing.
 std::string refused_media(const http::Request& request) {
   const std::string* coding = http::find_header(request.headers, "content-encoding");
-  if (coding && lower_without_spaces(*coding) != "identity")
-    return fmt::format("the body may not be compressed, and Content-Encoding says {}", *coding);
+  if (coding && !http::content_coding(*coding))
+    return fmt::format("the body may be compressed by one of {}, and Content-Encoding says {}",
+                       http::kContentCodings, quote(*coding));
   const std::string* header = http::find_header(request.headers, "content-type");
   const std::string type = header ? lower_without_spaces(*header) : "";
   if (type.substr(0, type.find(';')) != "application/json")
@@ -146,7 +149,8 @@ std::optional<ApiError> Service::check(const http::Request& request, const Route
                     .allow = fmt::format("{}", fmt::join(allowed, ", "))};
   if (const std::string why = route->method == "POST" ? refused_media(request) : ""; !why.empty())
     return ApiError{.status = 415, .message = why, .code = "unsupported_media_type"};
-  if (route->needs_model && state_ != ServiceState::ready) return not_ready();
+  if (route->needs_model && (state_ != ServiceState::ready || !has_good_weights()))
+    return not_ready();
   if (const std::string ailing = route->needs_model ? ailment() : ""; !ailing.empty())
     return ApiError{.status = 503,
                     .message = ailing,
@@ -156,14 +160,24 @@ std::optional<ApiError> Service::check(const http::Request& request, const Route
   return std::nullopt;
 }
 
+void Service::count_refusal(const ApiError& error) const {
+  if (error.status == 503 && state_ == ServiceState::draining)
+    serving_.metrics->on_rejection("draining");
+}
+
 std::optional<http::Response> Service::check_head(const http::Request& head) const {
   if (head.method != "POST") return std::nullopt;  // what has no body costs nothing to read
   const Route* route = nullptr;
   const auto error = check(head, route);
   if (!error) return std::nullopt;
+  count_refusal(*error);
   http::Response response = to_response(*error);
-  for (http::Header& header : headers_of(head, request_id_of(head)))
-    response.headers.push_back(std::move(header));
+  std::string id = request_id_of(head);
+  for (http::Header& header : headers_of(head, id)) response.headers.push_back(std::move(header));
+  RequestLine line = line_of(head, std::move(id));
+  line.status = response.status;
+  line.error = error->message;
+  note(head, std::move(line));
   return response;
 }
 
@@ -191,14 +205,13 @@ void Service::handle(std::shared_ptr<http::Exchange> exchange) {
   }
   const Route* route = nullptr;
   if (const auto error = check(request, route)) {
-    if (error->status == 503 && serving_.metrics && state_ == ServiceState::draining)
-      serving_.metrics->on_rejection("draining");
+    count_refusal(*error);
     return respond(exchange, *error);
   }
   if (!route->is_slow) return (this->*route->answer)(exchange);
   ++num_working_;
   workers_->post([this, exchange = std::move(exchange), answer = route->answer] {
-    (this->*answer)(exchange);
+    work(exchange, answer);
     --num_working_;
   });
 }
@@ -212,6 +225,23 @@ http::Headers Service::headers_of(const http::Request& request,
   return headers;
 }
 
+// In the log and in the metrics.
+void Service::note(const http::Request& request, RequestLine line) const {
+  line.seconds = steady_now_s() - request.received_s;
+  const Route* route = nullptr;
+  for (const Route& candidate : routes())
+    if (request.path == candidate.path ||
+        (candidate.has_rest && request.path.starts_with(candidate.path)))
+      route = &candidate;
+  // A probe is answered with 503 while the server comes and goes, as it should be.
+  const bool is_expected =
+      line.status < 400 || (line.status == 503 && state_ != ServiceState::ready);
+  line.is_quiet = route && route->is_quiet && is_expected;
+  if (state_ != ServiceState::loading)
+    serving_.metrics->on_http(route ? route->path : "other", line.status, line.seconds);
+  log_.request(line);
+}
+
 void Service::respond(const Exchange& exchange, http::Response response, std::string error) {
   const http::Request& request = exchange->request();
   std::string id = request_id_of(request);
@@ -220,16 +250,7 @@ void Service::respond(const Exchange& exchange, http::Response response, std::st
   RequestLine line = line_of(request, std::move(id));
   line.status = response.status;
   line.error = std::move(error);
-  line.seconds = steady_now_s() - request.received_s;
-  const Route* route = nullptr;
-  for (const Route& candidate : routes())
-    if (request.path == candidate.path ||
-        (candidate.has_rest && request.path.starts_with(candidate.path)))
-      route = &candidate;
-  line.is_quiet = route && route->is_quiet && response.status < 400;
-  if (state_ != ServiceState::loading)
-    serving_.metrics->on_http(route ? route->path : "other", line.status, line.seconds);
-  log_.request(line);
+  note(request, std::move(line));
   exchange->respond(std::move(response));
 }
 
@@ -296,10 +317,12 @@ void Service::get_health(const Exchange& exchange) {
 }
 
 void Service::get_ready(const Exchange& exchange) {
-  if (state_ == ServiceState::draining)
-    return respond(
-        exchange,
-        http::Response{.status = 503, .headers = {}, .body = dump({{"status", "draining"}})});
+  const auto refuse = [&](const char* status) {
+    respond(exchange,
+            http::Response{.status = 503, .headers = {}, .body = dump({{"status", status}})});
+  };
+  if (!has_good_weights()) return refuse("damaged");
+  if (state_ == ServiceState::draining) return refuse("draining");
   get_health(exchange);
 }
 
@@ -319,7 +342,8 @@ void Service::get_models(const Exchange& exchange) {
 }
 
 void Service::get_model(const Exchange& exchange) {
-  std::string id = exchange->request().path.substr(std::string_view("/v1/models/").size());
+  std::string id = http::decoded_name(
+      std::string_view(exchange->request().path).substr(std::string_view("/v1/models/").size()));
   const auto adapter = find_adapter(id);
   if (!adapter) return respond(exchange, adapter.error());
   const Serving* serving = state_ == ServiceState::loading ? nullptr : &serving_;
@@ -336,14 +360,18 @@ void Service::get_tokenizer_info(const Exchange& exchange) {
 void Service::get_metrics(const Exchange& exchange) {
   if (state_ == ServiceState::loading) return respond(exchange, not_ready());
   const Engine& engine = *serving_.loaded.engine;
-  respond(exchange,
-          http::Response{.content_type = "text/plain; version=0.0.4; charset=utf-8",
-                         .headers = {},
-                         .body = serving_.metrics->text(
-                             {.heartbeat_age_s = engine.heartbeat().age_s(),
-                              .num_connections = num_connections_ ? num_connections_() : 0,
-                              .num_open_requests = engine.num_unfinished(),
-                              .max_queue_len = serving_.options.max_queue_len})});
+  respond(
+      exchange,
+      http::Response{.content_type = "text/plain; version=0.0.4; charset=utf-8",
+                     .headers = {},
+                     .body = serving_.metrics->text(
+                         {.heartbeat_age_s = engine.heartbeat().age_s(),
+                          .num_connections = http_ ? http_->num_connections() : 0,
+                          .num_open_requests = engine.num_unfinished(),
+                          .max_queue_len = serving_.options.max_queue_len,
+                          .request_memory_bytes = http_ ? http_->request_memory_bytes() : 0,
+                          .max_request_memory_bytes = options_.http.limits.max_request_memory_bytes,
+                          .num_dropped_log_lines = log_.num_dropped()})});
 }
 
 void Service::get_load(const Exchange& exchange) {

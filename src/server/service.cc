@@ -32,6 +32,16 @@ ApiError shutting_down() {
           .retry_after_s = 5};
 }
 
+ApiError damaged_weights() {
+  return {.status = 503,
+          .message =
+              "the weights in use are damaged and are made anew from the model's file; try "
+              "again in a moment",
+          .type = "server_error",
+          .code = "weights_damaged",
+          .retry_after_s = 2};
+}
+
 // Labels that tell dashboards how the cache is set up, with vLLM's names.
 std::vector<std::pair<std::string, std::string>> cache_config(const EngineOptions& options,
                                                               int num_blocks) {
@@ -173,7 +183,8 @@ std::vector<std::shared_ptr<Session>> Service::live_sessions() const {
 }
 
 void Service::cut_all() {
-  for (const auto& session : live_sessions()) session->fail(shutting_down());
+  const ApiError why = has_good_weights() ? shutting_down() : damaged_weights();
+  for (const auto& session : live_sessions()) session->fail(why);
 }
 
 void Service::close() {
@@ -197,6 +208,7 @@ std::string Service::engine_state() const {
 
 bool Service::tick() {
   if (state_ == ServiceState::loading) return true;
+  trim_memory();
   const double now = steady_now_s();
   for (const auto& session : live_sessions()) session->tick(now);
   const std::string ailing = ailment();
@@ -216,6 +228,7 @@ bool Service::tick() {
 // --- requests -------------------------------------------------------------------------------
 
 ApiError Service::not_ready() const {
+  if (!has_good_weights()) return damaged_weights();
   if (state_ == ServiceState::draining) return shutting_down();
   return {.status = 503,
           .message = fmt::format("the model is being loaded ({:.0f} %); try again in a moment",
@@ -367,10 +380,17 @@ void Service::start(const Exchange& exchange, ApiRequest& request, std::vector<R
     id = next_session_++;
     sessions_.emplace(id, std::weak_ptr<Session>());
   }
-  const auto started = Session::start(*serving_.context, exchange, std::move(session), [this, id] {
+  const auto forget = [this, id] {
     const std::lock_guard lock(mutex_);
     sessions_.erase(id);
-  });
+  };
+  std::shared_ptr<Session> started;
+  try {
+    started = Session::start(*serving_.context, exchange, std::move(session), forget);
+  } catch (...) {
+    forget();
+    throw;
+  }
   const std::lock_guard lock(mutex_);
   // It may have ended already.
   if (const auto found = sessions_.find(id); found != sessions_.end()) found->second = started;

@@ -16,12 +16,14 @@
 
 #include "engine/load.h"
 #include "http/exchange.h"
+#include "http/server.h"
 #include "llm/chat_prompt.h"
 #include "server/access.h"
 #include "server/adapters.h"
 #include "server/admission_gate.h"
 #include "server/api_request.h"
 #include "server/metrics.h"
+#include "server/reading_turns.h"
 #include "server/request_log.h"
 #include "server/serve_options.h"
 #include "server/session.h"
@@ -64,6 +66,9 @@ class Service {
   const LoadedEngine& set_ready(LoadedEngine loaded, EngineOptions options,
                                 std::string chat_template);
 
+  // False: they have been found damaged, and nothing that they generate can be trusted.
+  bool has_good_weights() const;
+
   void begin_drain();
   bool is_idle() const;  // no request is on its way
   void cut_all();        // the rest gets an error
@@ -78,14 +83,21 @@ class Service {
   std::string ailment() const;
   // What it is doing. Only once there is one.
   std::string engine_state() const;
-  void set_num_connections(std::function<int()> count) { num_connections_ = std::move(count); }
+  void set_http(const http::Server& server) { http_ = &server; }  // for /metrics
 
  private:
   struct Route;
   using Exchange = std::shared_ptr<http::Exchange>;
 
+  using Answer = void (Service::*)(const Exchange&);
+
   static const std::vector<Route>& routes();
   std::optional<ApiError> check(const http::Request& request, const Route*& route) const;
+  // On a worker: what the request asks for takes time and memory. Throws nothing.
+  void work(const Exchange& exchange, Answer answer) noexcept;
+  void work_on_body(const Exchange& exchange, Answer answer);
+  void refuse_body(const Exchange& exchange, const ApiError& error);
+  void trim_memory();
   ApiError not_ready() const;
   std::vector<std::shared_ptr<Session>> live_sessions() const;
 
@@ -124,6 +136,8 @@ class Service {
   void start(const Exchange& exchange, ApiRequest& request, std::vector<Request> prompts,
              std::string_view id_prefix, std::vector<std::optional<std::string>> prompt_texts = {});
 
+  void note(const http::Request& request, RequestLine line) const;
+  void count_refusal(const ApiError& error) const;
   void respond(const Exchange& exchange, http::Response response, std::string error = {});
   void respond(const Exchange& exchange, const ApiError& error);
   void respond_json(const Exchange& exchange, std::string json);
@@ -137,8 +151,12 @@ class Service {
   std::atomic<ServiceState> state_{ServiceState::loading};
   Serving serving_;  // set once, before state_ is ready
   std::unique_ptr<Workers> workers_;
-  std::function<int()> num_connections_;
+  const http::Server* http_ = nullptr;
   std::atomic<int> num_working_{0};  // requests with the workers
+  ReadingTurns reading_;
+  // That requests with large bodies may have taken since memory was last given back.
+  std::atomic<size_t> untrimmed_bytes_{0};
+  int quiet_ticks_ = 0;  // since the last of them
   bool told_stall_ = false;
 
   mutable std::mutex mutex_;  // of what follows

@@ -21,7 +21,11 @@ ApiResult<std::string> text_of(const BodyFields& body, std::string_view field) {
     return tl::make_unexpected(field_error(field, "is missing"));
   if (!found->second.is_string())
     return tl::make_unexpected(field_error(field, "must be a string"));
-  return found->second.get<std::string>();
+  auto text = found->second.get<std::string>();
+  // It would end a path for the system.
+  if (text.find('\0') != std::string::npos)
+    return tl::make_unexpected(field_error(field, "has U+0000 in it"));
+  return text;
 }
 
 ApiResult<bool> flag_of(const BodyFields& body, std::string_view field) {

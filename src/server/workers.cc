@@ -33,7 +33,11 @@ void Workers::run() {
     const auto work = std::move(work_.front());
     work_.pop_front();
     lock.unlock();
-    work();
+    try {
+      work();
+    } catch (...) {
+      // No memory, most likely: what it would have answered is dropped, and answered as such.
+    }
   }
 }
 

@@ -187,6 +187,7 @@ void ByteBpe::encode_word(std::string_view word, std::vector<TokenId>& out, Scra
     }
   }
   scratch.symbols.clear();
+  scratch.symbols.reserve(word.size());
   for (uint32_t i = 0; i < word.size(); ++i) {
     scratch.symbols.push_back({i, 1, byte_tokens_[static_cast<uint8_t>(word[i])]});
   }
