@@ -44,6 +44,9 @@ class ConnectionExchange : public Exchange {
     connection_->begin_stream(id_, std::move(head), std::move(options));
   }
   bool write(std::string chunk) override { return connection_->write(id_, std::move(chunk)); }
+  void when_written(std::function<void()> work) override {
+    connection_->when_written(std::move(work));
+  }
   void end_stream(std::string last) override { connection_->end_stream(id_, std::move(last)); }
   void on_disconnect(std::function<void()> gone) override {
     connection_->on_disconnect(id_, std::move(gone));
@@ -100,13 +103,25 @@ asio::awaitable<bool> Connection::wait(Timer& timer, Time deadline) {
 
 asio::awaitable<void> Connection::run([[maybe_unused]] std::shared_ptr<Connection> self,
                                       bool busy) {
+  bool has_failed = false;
   try {
     const bool ready = co_await handshake();
     if (ready) co_await serve_all(busy);
   } catch (...) {
-    // No memory, most likely: this connection is given up.
+    has_failed = true;  // no memory, most likely: this connection is given up
   }
+  if (has_failed && open_ && answer_ == Answer::done) co_await give_up();
   peer_gone(true);
+}
+
+asio::awaitable<void> Connection::give_up() {
+  try {
+    std::string().swap(inbox_);
+    refuse(503, "the server has no memory left for this request; try again later");
+    co_await linger();
+  } catch (...) {
+    // Not even for that.
+  }
 }
 
 asio::awaitable<void> Connection::serve_all(bool busy) {
@@ -172,6 +187,7 @@ asio::awaitable<void> Connection::write_loop([[maybe_unused]] std::shared_ptr<Co
     }
     is_writing_ = false;
     changed_.cancel();  // `linger` waits for this
+    tell_written();
   }
 }
 
@@ -332,6 +348,7 @@ void Connection::peer_gone(bool lost) {
     keep_alive_timer_.cancel();
   }
   for (Timer* timer : {&changed_, &room_, &to_write_}) timer->cancel();
+  tell_written();
   if (answer_ != Answer::done)
     if (const auto gone = std::exchange(gone_, nullptr)) gone();
 }
@@ -388,6 +405,18 @@ bool Connection::write(uint64_t id, std::string chunk) {
     if (self->is_current(id, Answer::streaming)) self->send_chunk(chunk);
   });
   return true;
+}
+
+void Connection::when_written(std::function<void()> work) {
+  post([self = shared_from_this(), work = std::move(work)] {
+    self->written_ = work;
+    self->tell_written();
+  });
+}
+
+void Connection::tell_written() {
+  if (open_ && (is_writing_ || !outbox_.empty())) return;
+  if (const auto work = std::exchange(written_, nullptr)) work();
 }
 
 void Connection::end_stream(uint64_t id, std::string last) {

@@ -42,6 +42,9 @@ class Exchange {
   // One chunk, flushed. False: more than max_pending_bytes, and than a few such chunks, would lie
   // here, so it was not taken; or the client has gone.
   virtual bool write(std::string chunk) = 0;
+  // Calls `work` on the connection's thread once nothing that was written waits for the client, or
+  // it has gone.
+  virtual void when_written(std::function<void()> work) = 0;
   // After what was written, and `last`, which may exceed the bound.
   virtual void end_stream(std::string last = {}) = 0;
 

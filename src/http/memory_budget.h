@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <utility>
 
@@ -14,6 +15,7 @@ class MemoryBudget {
 
   size_t max_bytes() const { return max_bytes_; }
   size_t used_bytes() const { return used_; }
+  uint64_t taken_bytes() const { return taken_; }  // since the start; only grows
 
   // What one request has of it; given back at the end. Of one thread at a time.
   class Share {
@@ -42,13 +44,17 @@ class MemoryBudget {
  private:
   bool take(size_t bytes) {
     if (bytes > max_bytes_) return false;
-    if (used_.fetch_add(bytes) + bytes <= max_bytes_) return true;
-    used_ -= bytes;
-    return false;
+    const bool has_room = used_.fetch_add(bytes) + bytes <= max_bytes_;
+    if (has_room)
+      taken_ += bytes;
+    else
+      used_ -= bytes;
+    return has_room;
   }
 
   const size_t max_bytes_;
   std::atomic<size_t> used_{0};
+  std::atomic<uint64_t> taken_{0};
 };
 
 }  // namespace octavo::http

@@ -83,7 +83,7 @@ class Service {
   std::string ailment() const;
   // What it is doing. Only once there is one.
   std::string engine_state() const;
-  void set_http(const http::Server& server) { http_ = &server; }  // for /metrics
+  void set_http(const http::Server& server) { http_ = &server; }  // for /metrics and tick()
 
  private:
   struct Route;
@@ -154,9 +154,8 @@ class Service {
   const http::Server* http_ = nullptr;
   std::atomic<int> num_working_{0};  // requests with the workers
   ReadingTurns reading_;
-  // That requests with large bodies may have taken since memory was last given back.
-  std::atomic<size_t> untrimmed_bytes_{0};
-  int quiet_ticks_ = 0;  // since the last of them
+  uint64_t trimmed_at_ = 0;  // what requests had taken when memory was last given back
+  int quiet_ticks_ = 0;      // since that was due
   bool told_stall_ = false;
 
   mutable std::mutex mutex_;  // of what follows

@@ -55,7 +55,6 @@ void Service::work_on_body(const Exchange& exchange, Answer answer) {
   if (!reading_.begin([&] { return exchange->reserve(bytes); }))
     return refuse_body(exchange, no_room(bytes));
   const ReadingTurns::End end(reading_);
-  untrimmed_bytes_ += bytes;
   (this->*answer)(exchange);
   release_body(*exchange, *weight);
 }
@@ -74,12 +73,13 @@ bool Service::has_good_weights() const {
 // The C library keeps what is freed, in parts for each thread, so that the largest request ever
 // would be paid for until the end.
 void Service::trim_memory() {
-  if (num_working_ > 0 || untrimmed_bytes_ < kTrimAfterBytes) {
+  const uint64_t taken = http_->request_memory_taken_bytes();
+  if (num_working_ > 0 || taken - trimmed_at_ < kTrimAfterBytes) {
     quiet_ticks_ = 0;
     return;
   }
   if (++quiet_ticks_ < kQuietTicks) return;
-  untrimmed_bytes_ = 0;
+  trimmed_at_ = taken;
   malloc_trim(0);
 }
 

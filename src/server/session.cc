@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <utility>
 
 #include "server/clock.h"
@@ -17,6 +18,8 @@ constexpr double kHeadAfter_s = 1.0;
 constexpr double kPatience = 1.5;
 
 std::string sse(std::string_view json) { return fmt::format("data: {}\n\n", json); }
+
+constexpr size_t kLargeEvent = 64 << 10;  // bytes
 
 constexpr std::string_view kDone = "data: [DONE]\n\n";
 
@@ -211,14 +214,29 @@ void Session::push(Item item) {
 
 // --- to the client, on the connection's thread ----------------------------------------------
 
+// Large events one at a time: those that lie here because they take longer to write down than to
+// generate would be taken for a client that reads too slowly.
 void Session::take_items() {
-  std::vector<Item> items;
   {
     const std::lock_guard lock(mutex_);
-    items.swap(items_);
+    std::move(items_.begin(), items_.end(), std::back_inserter(taken_));
+    items_.clear();
     has_posted_ = false;
   }
-  for (Item& item : items) take(item);
+  const auto self = shared_from_this();  // the last item may be all that holds it
+  while (!taken_.empty() && !is_writing_) {
+    Item item = std::move(taken_.front());
+    taken_.pop_front();
+    take(item);
+  }
+}
+
+void Session::wait_until_written() {
+  is_writing_ = true;
+  exchange_->when_written([self = shared_from_this()] {
+    self->is_writing_ = false;
+    self->take_items();
+  });
 }
 
 void Session::take(Item& item) {
@@ -258,8 +276,10 @@ void Session::write_event(Prompt& prompt, const ChoiceEvent& event) {
   prompt.told[choice] = true;
   for (const std::string& json :
        request_.writer->events(event, request_.continuous_usage_stats ? &so_far_ : nullptr,
-                               is_first && prompt.prompt ? &*prompt.prompt : nullptr))
+                               is_first && prompt.prompt ? &*prompt.prompt : nullptr)) {
     if (!exchange_->write(sse(json))) return end_with(slow_reader());
+    if (json.size() > kLargeEvent) wait_until_written();
+  }
 }
 
 // All prompts have ended.

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <chrono>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -91,6 +92,7 @@ class Session : public std::enable_shared_from_this<Session> {
 
   // On the connection's thread.
   void take_items();
+  void wait_until_written();
   void take(Item& item);
   void begin_stream();
   void write_event(Prompt& prompt, const ChoiceEvent& event);
@@ -112,6 +114,8 @@ class Session : public std::enable_shared_from_this<Session> {
   const double started_s_;
 
   // Of the connection's thread.
+  std::deque<Item> taken_;   // from items_
+  bool is_writing_ = false;  // a large event, before which no other is taken
   std::vector<Prompt> prompts_;
   size_t num_ended_ = 0;
   bool stream_begun_ = false;
