@@ -24,7 +24,9 @@ Result<SequencePtr> characters(Context& context, const Text& text) {
   std::vector<Value> items;
   for (size_t at = 0; at < text.size();) {
     const size_t end = at + char_bytes(text.bytes()[at]);
-    OCTAVO_TRY(Value one, context.text(text.slice(at, end)));
+    Text character;  // as Python walks: no markup
+    character.append(text, at, end);
+    OCTAVO_TRY(Value one, context.text(std::move(character)));
     items.push_back(std::move(one));
     at = end;
   }

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "text/jinja_access.h"
+#include "text/jinja_markup.h"
 #include "text/jinja_print.h"
 
 namespace octavo::jinja {
@@ -287,8 +288,12 @@ Result<Evaluator::Flow> Evaluator::run_node(const CallBlock& block) {
 }
 
 Result<Value> Evaluator::call(const Value& callee, const Arguments& arguments) {
-  if (const auto* method = get_if<MethodPtr>(callee))
-    return invoke(context_, *(*method)->function, (*method)->self, arguments);
+  if (const auto* method = get_if<MethodPtr>(callee)) {
+    const Text* text = as_text((*method)->self);
+    return text && text->is_markup()
+               ? invoke_on_markup(context_, *(*method)->function, (*method)->self, arguments)
+               : invoke(context_, *(*method)->function, (*method)->self, arguments);
+  }
   if (const auto* function = get_if<const Function*>(callee))
     return invoke(context_, **function, Undefined{}, arguments);
   if (const auto* loop = get_if<LoopPtr>(callee)) return call_loop(**loop, arguments);

@@ -38,7 +38,9 @@ Result<Value> do_first(const Call& call) {
     const Sequence& iterator = *as_sequence(call.self);
     if (iterator.next < iterator.items.size()) return iterator.items[iterator.next++];
   } else if (const Text* text = as_text(call.self); text && !text->empty()) {
-    return call.context.text(text->slice(0, char_bytes(text->bytes()[0])));
+    Text character;  // as Python walks: no markup
+    character.append(*text, 0, char_bytes(text->bytes()[0]));
+    return call.context.text(std::move(character));
   } else {
     OCTAVO_TRY(const SequencePtr items, elements(call.context, call.self));
     if (!items->items.empty()) return items->items.front();
@@ -276,8 +278,14 @@ Result<Value> map_attribute(const Call& call, const SequencePtr& items) {
   return call.context.sequence(Kind::iterator, std::move(mapped));
 }
 
+// map, select and their kin make nothing of what is false, be it a list or not.
+Result<SequencePtr> elements_or_none(const Call& call) {
+  if (!truthy(call.self)) return std::make_shared<const Sequence>();
+  return elements(call.context, call.self);
+}
+
 Result<Value> do_map(const Call& call) {
-  OCTAVO_TRY(const SequencePtr items, elements(call.context, call.self));
+  OCTAVO_TRY(const SequencePtr items, elements_or_none(call));
   const Arguments& all = call.arguments.all();
   if (all.positional.empty()) return map_attribute(call, items);
   OCTAVO_TRY(const Function* filter, named_function(call, 0, "filter", find_filter));
@@ -292,7 +300,7 @@ Result<Value> do_map(const Call& call) {
 
 // select, reject: by the item; selectattr, rejectattr: by the attribute named first.
 Result<Value> pick(const Call& call, bool by_attribute, bool keep) {
-  OCTAVO_TRY(const SequencePtr items, elements(call.context, call.self));
+  OCTAVO_TRY(const SequencePtr items, elements_or_none(call));
   const Arguments& all = call.arguments.all();
   const size_t test_at = by_attribute ? 1 : 0;
   if (all.positional.size() < test_at) return call.context.error("an attribute's name is missing");

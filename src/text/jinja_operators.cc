@@ -6,6 +6,7 @@
 #include <functional>
 
 #include "text/jinja_format.h"
+#include "text/jinja_markup.h"
 #include "text/jinja_strings.h"
 
 namespace octavo::jinja {
@@ -113,7 +114,15 @@ Result<Value> floats(Context& context, BinaryOp op, double a, double b) {
 Result<Value> join_texts(Context& context, const Text& left, const Text& right) {
   OCTAVO_CHECK_OK(context.handle_bytes(left.size() + right.size()));
   Text joined = left;
-  joined.append(right);
+  if (!left.is_markup() && right.is_markup()) {
+    OCTAVO_TRY(joined, escaped(context, left));
+  }
+  if (left.is_markup() && !right.is_markup()) {
+    OCTAVO_TRY(const Text safe, escaped(context, right));
+    joined.append(safe);
+  } else {
+    joined.append(right);
+  }
   return context.text(std::move(joined));
 }
 
@@ -139,6 +148,7 @@ Result<Value> repeat(Context& context, const Value& value, int64_t count) {
     OCTAVO_TRY(const size_t total, repeated_size(context, text->size(), count, kMaxStringBytes));
     Text result;
     while (result.size() < total) result.append(*text);
+    result.set_markup(text->is_markup());
     return context.text(std::move(result));
   }
   const Sequence& sequence = *as_sequence(value);

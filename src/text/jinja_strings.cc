@@ -93,6 +93,7 @@ Text map_case(const Text& text, CaseOf case_of) {
     append_cased(mapped, decode_char(bytes, at), case_of(at));
     result.append(mapped, text.is_template_at(at));
   }
+  result.set_markup(text.is_markup());
   return result;
 }
 
@@ -118,6 +119,7 @@ Text lower(const Text& text) {
       append_cased(mapped, decode_char(bytes, at), Case::lower);
     result.append(mapped, text.is_template_at(at));
   }
+  result.set_markup(text.is_markup());
   return result;
 }
 
@@ -250,6 +252,7 @@ Text reverse(const Text& text) {
     result.append(text, begin, end);
     end = begin;
   }
+  result.set_markup(text.is_markup());
   return result;
 }
 
@@ -268,6 +271,7 @@ Text slice_chars(const Text& text, int64_t start, int64_t stop, int64_t step) {
     const size_t begin = begins[static_cast<size_t>(i)];
     result.append(text, begin, begin + char_bytes(bytes[begin]));
   }
+  result.set_markup(text.is_markup());
   return result;
 }
 
