@@ -1,5 +1,5 @@
-// Arbitrary bytes as a chat template, rendered with a fixed conversation: every template is refused
-// with a message, or gives spans that alternate in kind.
+// Arbitrary bytes as a chat template, rendered with a fixed conversation, as it is and as a
+// client's: every template is refused with a message, or gives spans that alternate in kind.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -8,6 +8,7 @@
 
 #include "text/chat_input.h"
 #include "text/chat_template.h"
+#include "text/conversation.h"
 
 namespace {
 
@@ -36,6 +37,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     if (chat.error().message.empty()) std::abort();
     return 0;
   }
+  const auto conversation = octavo::render_conversation(*chat, input);
+  if (!conversation && conversation.error().message.empty()) std::abort();
   const auto spans = chat->render(input);
   if (!spans) {
     if (spans.error().message.empty()) std::abort();

@@ -140,6 +140,7 @@ Result<ServeOptions> read_serve_options(const Invocation& invocation) {
   serve.trust_request_chat_template = options.flag("trust_request_chat_template");
   serve.reasoning_parser = options.text("reasoning_parser");
   serve.tool_call_parser = options.text("tool_call_parser");
+  serve.generic_tools = options.flag("generic_tools");
   OCTAVO_CHECK_OK(check_parsers(serve));
   serve.max_queue_wait_s = options.get<double>("max_queue_wait");
   serve.shutdown_timeout_s = options.get<double>("shutdown_timeout");

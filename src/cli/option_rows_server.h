@@ -58,6 +58,11 @@ inline constexpr std::array kServerRows = {
          kServer, "auto"),
     text("tool_call_parser", "NAME",
          "how answers call tools: hermes, llama3_json, mistral; auto, none", X, kServer, "auto"),
+    flag(
+        "generic_tools",
+        "refuse tools, and conversations in which some were called, where the chat template has no "
+        "place for them, instead of telling the model in the system's message",
+        X, kServer, "on"),
     flag("enable_auto_tool_choice", "as vLLM has it; tools are served without it, too", X, kServer),
     flag("trust_request_chat_template", "let requests bring a chat_template of their own", X,
          kServer),

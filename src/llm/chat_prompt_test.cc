@@ -55,9 +55,21 @@ TEST(ChatPrompt, RefusesToContinueWhatTheTemplateChanges) {
   EXPECT_EQ(refused.error().code, ErrorCode::invalid_argument);
   EXPECT_NE(refused.error().message.find("continue_final_message"), std::string::npos);
   const LoadedEngine plain = engine_with(kPlain);
-  EXPECT_FALSE(render_chat(plain, messages, {.continue_final_message = true}));
+  EXPECT_FALSE(render_chat(plain, messages,
+                           {.add_generation_prompt = true, .continue_final_message = true}));
+  EXPECT_FALSE(render_chat(plain, to_json({{"user", "a"}}), kContinue));
   EXPECT_FALSE(render_chat(plain, nlohmann::ordered_json::array(), kContinue));
-  EXPECT_FALSE(render_chat(plain, {{{"role", "assistant"}, {"content", nullptr}}}, kContinue));
+}
+
+// Only what was asked for can contradict.
+TEST(ChatPrompt, ContinuesWithoutMore) {
+  const auto messages = to_json({{"user", "a"}, {"assistant", "b"}});
+  EXPECT_EQ(render_chat(engine_with(kPlain), messages, {.continue_final_message = true})->text,
+            "<|user|>a<eos><|assistant|>b");
+  const nlohmann::ordered_json nothing = {{{"role", "user"}, {"content", "a"}},
+                                          {{"role", "assistant"}, {"content", nullptr}}};
+  EXPECT_EQ(render_chat(engine_with(kPlain), nothing, kContinue)->text,
+            "<|user|>a<eos><|assistant|>");
 }
 
 TEST(ChatPrompt, SaysWhyThereIsNone) {

@@ -73,8 +73,8 @@ ApiResult<std::vector<TokenId>> ids_of(PromptInput& input, const EmbeddingReques
     return std::move(*ids);
   }
   const auto& text = std::get<std::string>(input);
-  auto ids =
-      tokenizer.encode(text, {.parse_special = false, .add_special = request.add_special_tokens});
+  auto ids = tokenizer.encode(
+      text, {.parse_special = request.parse_special, .add_special = request.add_special_tokens});
   if (!ids) {
     ApiError error = to_api_error(ids.error());
     error.param = "input";

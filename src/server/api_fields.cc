@@ -14,6 +14,7 @@
 #include "server/api_tools.h"
 #include "server/api_values.h"
 #include "spec/draft_length.h"
+#include "text/effort_variables.h"
 
 namespace octavo {
 namespace {
@@ -26,7 +27,8 @@ using D = RequestDraft;
 constexpr uint8_t kGenerate = kChat | kCompletions;
 constexpr uint8_t kMessages = kChat | kTokenize;
 constexpr uint8_t kQueued = kGenerate | kEmbeddings;
-constexpr uint8_t kAll = kQueued | kTokenize | kDetokenize;
+constexpr uint8_t kAllButDetokenize = kQueued | kTokenize;
+constexpr uint8_t kAll = kAllButDetokenize | kDetokenize;
 constexpr size_t kMaxNameBytes = 256;
 
 template <class T>
@@ -207,6 +209,22 @@ ApiResult<void> read_chat_template(Json& value, const Context& c) {
   return refuse_unsupported(c.field.name,
                             "chat_template of a request is used only if the server was started "
                             "with --trust-request-chat-template; leave it out");
+}
+
+ApiResult<void> read_word(const Json& value, const Context& c,
+                          std::span<const std::string_view> known, std::string& out) {
+  OCTAVO_CHECK_OK(read_as(value, c, out));
+  if (std::find(known.begin(), known.end(), out) != known.end()) return {};
+  return refuse_field(c.field.name, fmt::format("{} is {}; known are {}", c.field.name, quote(out),
+                                                fmt::join(known, ", ")));
+}
+
+ApiResult<void> read_reasoning_effort(Json& value, const Context& c) {
+  return read_word(value, c, reasoning_efforts(), c.draft.chat.reasoning_effort);
+}
+
+ApiResult<void> read_verbosity(Json& value, const Context& c) {
+  return read_word(value, c, verbosities(), c.draft.chat.verbosity);
 }
 
 ApiResult<void> read_chat_template_kwargs(Json& value, const Context& c) {
@@ -424,14 +442,16 @@ constexpr std::array kFields = {
     ApiField{"request_id", kQueued, kServed, R"({"type":"string","pattern":"^[!-~]{1,256}$"})",
              read_request_id, "Becomes part of the answer's id"},
 
-    ApiField{"add_special_tokens", kCompletions | kTokenize | kEmbeddings, kServed, kBool,
-             plain<&D::add_special_tokens>,
-             "Put the model's begin of text before a prompt that is text"},
+    ApiField{
+        "add_special_tokens", kAllButDetokenize, kServed, kBool, plain<&D::add_special_tokens>,
+        "Put the model's begin of text before a prompt that is text, by default true, or before "
+        "a conversation, by default false: chat templates write it"},
     ApiField{"add_special", kTokenize, kServed, kBool, plain<&D::add_special_tokens>,
              "add_special_tokens of llama.cpp's shape, by default false"},
-    ApiField{"parse_special", kTokenize, kServed, kBool, plain<&D::parse_special>,
-             "Take spelled-out control tokens for what they spell, by default true. In prompts of "
-             "/v1/completions they are ordinary text"},
+    ApiField{"parse_special", kCompletions | kTokenize | kEmbeddings, kServed, kBool,
+             plain<&D::parse_special>,
+             "Take control tokens that are spelled out in a text for what they spell, by default "
+             "true. In messages they are ordinary text always"},
     ApiField{"return_token_strs", kTokenize, kServed, kBool, plain<&D::return_token_strs>,
              "Report each token's text"},
     ApiField{"with_pieces", kTokenize, kServed, kBool, plain<&D::return_token_strs>,
@@ -440,16 +460,24 @@ constexpr std::array kFields = {
     ApiField{
         "add_generation_prompt", kMessages, kServed, kBool,
         [](Json& v, const Context& c) { return read_as(v, c, c.draft.chat.add_generation_prompt); },
-        "The prompt ends where the answer begins, by default true"},
+        "The prompt ends where the answer begins, by default true, but not with "
+        "continue_final_message"},
     ApiField{"continue_final_message", kMessages, kServed, kBool,
              [](Json& v, const Context& c) {
                return read_as(v, c, c.draft.chat.continue_final_message);
              },
-             "The answer goes on from the last message; needs add_generation_prompt false"},
+             "The answer goes on from the last message, which is the assistant's"},
     ApiField{"chat_template", kMessages, kServed, kText, read_chat_template,
              "In place of the model's; needs --trust-request-chat-template"},
     ApiField{"chat_template_kwargs", kMessages, kServed, kObject, read_chat_template_kwargs,
              "Further variables of the template"},
+
+    ApiField{"reasoning_effort", kMessages, kServed,
+             R"({"enum":["none","minimal","low","medium","high","xhigh"]})", read_reasoning_effort,
+             "How much the model thinks, as far as its chat template can tell it: by its variables "
+             "reasoning_effort, thinking_budget, enable_thinking or thinking"},
+    ApiField{"verbosity", kMessages, kServed, R"({"enum":["low","medium","high"]})", read_verbosity,
+             "How much the model says, where its chat template has a variable of that name"},
 
     refused("messages", kEmbeddings, kNothing),
     refused("embed_dtype", kEmbeddings, R"({"enum":["float32"]})"),
@@ -457,8 +485,8 @@ constexpr std::array kFields = {
     refused("truncation_side", kEmbeddings, R"({"enum":["right"]})"),
     ApiField{"tools", kMessages, kServed,
              R"({"type":"array","items":{"$ref":"#/components/schemas/Tool"}})", read_tools,
-             "What the model may call, through a chat template that shows tools. strict is taken "
-             "and not enforced"},
+             "What the model may call, told by its chat template or, where that has no place for "
+             "it, by the server. strict is taken and not enforced"},
     // After tools, whose names it may have.
     ApiField{"tool_choice", kChat, kServed, R"({"enum":["none","auto"]})", read_tool_choice,
              "auto: the model decides; none: it does not learn of the tools. \"required\" and a "
@@ -474,10 +502,7 @@ constexpr std::array kFields = {
     refused("modalities", kChat, R"({"enum":[["text"]]})"),
     refused("audio", kChat, kNothing),
     refused("web_search_options", kChat, kNothing),
-    refused("reasoning_effort", kChat, R"({"enum":["none"]})"),
-    refused("verbosity", kChat, R"({"enum":["medium"]})"),
     refused("echo", kChat, kFalse),
-    refused("add_special_tokens", kChat, kFalse),
     refused("suffix", kCompletions, R"({"enum":[""]})"),
     refused("best_of", kGenerate, kOne),
     refused("prompt_embeds", kCompletions, kNothing),

@@ -35,6 +35,7 @@ struct RequestDraft : GenerationRequest {
   bool include_reasoning = true;
   std::vector<PromptInput> prompts = {};
   std::optional<bool> add_special_tokens = {};
+  bool parse_special = true;
 
   std::string encoding_format = "float";  // of embeddings
   std::optional<int> dimensions = {};
@@ -46,7 +47,6 @@ struct RequestDraft : GenerationRequest {
   bool has_stream_options = false;
 
   std::optional<std::string> prompt_text = {}, content = {};  // of /tokenize
-  bool parse_special = true;
   bool return_token_strs = false;
   std::optional<std::vector<TokenId>> tokens = {};  // of /detokenize
 };

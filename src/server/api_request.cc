@@ -83,10 +83,10 @@ ApiResult<void> join_logprobs(RequestDraft& draft) {
 }
 
 ApiResult<void> check_chat_options(const ChatOptions& chat) {
-  if (!chat.add_generation_prompt || !chat.continue_final_message) return {};
+  if (!chat.add_generation_prompt.value_or(false) || !chat.continue_final_message) return {};
   return refuse_field("continue_final_message",
                       "continue_final_message and add_generation_prompt contradict each other; set "
-                      "the second to false");
+                      "the second to false or leave it out");
 }
 
 // An echo with logprobs has those of the prompt, too.
@@ -121,7 +121,8 @@ ApiResult<ChatRequest> parse_chat_request(std::string_view body, const ApiLimits
                      std::move(draft.chat_template_kwargs),
                      draft.hides_tools ? nullptr : std::move(draft.tools),
                      draft.parallel_tool_calls,
-                     draft.include_reasoning};
+                     draft.include_reasoning,
+                     draft.add_special_tokens.value_or(false)};
 }
 
 ApiResult<CompletionRequest> parse_completion_request(std::string_view body,
@@ -131,7 +132,7 @@ ApiResult<CompletionRequest> parse_completion_request(std::string_view body,
   add_echo_logprobs(draft);
   OCTAVO_CHECK_OK(check_generation(draft, draft.prompts.size(), limits));
   return CompletionRequest{static_cast<GenerationRequest&&>(draft), std::move(draft.prompts),
-                           draft.add_special_tokens.value_or(true)};
+                           draft.add_special_tokens.value_or(true), draft.parse_special};
 }
 
 ApiResult<EmbeddingRequest> parse_embedding_request(std::string_view body,
@@ -143,7 +144,8 @@ ApiResult<EmbeddingRequest> parse_embedding_request(std::string_view body,
                           draft.encoding_format == "base64",
                           draft.dimensions,
                           draft.normalize,
-                          draft.add_special_tokens.value_or(true)};
+                          draft.add_special_tokens.value_or(true),
+                          draft.parse_special};
 }
 
 ApiResult<TokenizeRequest> parse_tokenize_request(std::string_view body, const ApiLimits& limits) {
@@ -151,6 +153,7 @@ ApiResult<TokenizeRequest> parse_tokenize_request(std::string_view body, const A
   OCTAVO_CHECK_OK(expect_one_text(draft));
   OCTAVO_CHECK_OK(check_chat_options(draft.chat));
   const bool is_llama_shape = draft.content.has_value();
+  const bool is_plain_text = draft.prompt_text.has_value();
   return TokenizeRequest{
       .model = std::move(draft.model),
       .text = is_llama_shape ? std::move(draft.content) : std::move(draft.prompt_text),
@@ -159,7 +162,7 @@ ApiResult<TokenizeRequest> parse_tokenize_request(std::string_view body, const A
       .chat_template = std::move(draft.chat_template),
       .chat_template_kwargs = std::move(draft.chat_template_kwargs),
       .tools = std::move(draft.tools),
-      .add_special_tokens = draft.add_special_tokens.value_or(!is_llama_shape),
+      .add_special_tokens = draft.add_special_tokens.value_or(is_plain_text),
       .parse_special = draft.parse_special,
       .return_token_strs = draft.return_token_strs,
       .is_llama_shape = is_llama_shape,

@@ -62,6 +62,7 @@ struct ChatRequest : GenerationRequest {
   nlohmann::ordered_json tools = nullptr;  // what the model may call; null: nothing
   bool parallel_tool_calls = true;
   bool include_reasoning = true;
+  bool add_special_tokens = false;
 
   // What the answer is taken apart by, and the control tokens that it needs; of the service.
   AnswerFormat format = {};
@@ -73,6 +74,7 @@ using PromptInput = std::variant<std::string, std::vector<TokenId>>;
 struct CompletionRequest : GenerationRequest {
   std::vector<PromptInput> prompts;
   bool add_special_tokens = true;
+  bool parse_special = true;
 };
 
 // Of /v1/embeddings. Of params nothing is used.
@@ -83,6 +85,7 @@ struct EmbeddingRequest : GenerationRequest {
   std::optional<int> dimensions = {};
   std::optional<bool> normalize = {};  // unset: as the model says
   bool add_special_tokens = true;
+  bool parse_special = true;
 };
 
 // Of /tokenize, in vLLM's shape (prompt, or messages) and llama.cpp's (content).

@@ -20,17 +20,23 @@ std::string_view openapi_schemas() {
   "lora_name": {"type": "string"}}},
 "TextPart": {"type": "object", "required": ["type", "text"], "properties": {
   "type": {"const": "text"}, "text": {"type": "string"}}},
+"RefusalPart": {"type": "object", "required": ["type", "refusal"], "properties": {
+  "type": {"const": "refusal"}, "refusal": {"type": "string"}}},
 "Message": {"type": "object", "required": ["role"], "properties": {
     "role": {"enum": ["system", "developer", "user", "assistant", "tool"]},
     "content": {"anyOf": [{"type": "string"},
-      {"type": "array", "items": {"$ref": "#/components/schemas/TextPart"}}, {"type": "null"}]},
+      {"type": "array", "items": {"anyOf": [{"$ref": "#/components/schemas/TextPart"},
+        {"$ref": "#/components/schemas/RefusalPart"}]}}, {"type": "null"}]},
+    "name": {"type": ["string", "null"]}, "refusal": {"type": ["string", "null"]},
     "reasoning_content": {"type": ["string", "null"]},
+    "reasoning": {"type": ["string", "null"], "description": "The same as reasoning_content"},
     "tool_calls": {"type": ["array", "null"], "description": "Of the assistant",
       "items": {"$ref": "#/components/schemas/ToolCall"}},
     "tool_call_id": {"type": ["string", "null"], "description": "Of a tool: what it answers"},
     "function_call": {"enum": [null, [], {}]}},
   "anyOf": [{"properties": {"role": {"const": "assistant"}}},
-    {"required": ["content"], "properties": {"content": {"type": ["string", "array"]}}}]},
+    {"required": ["content"], "properties": {"content": {"anyOf": [{"type": "string"},
+      {"type": "array", "items": {"$ref": "#/components/schemas/TextPart"}}]}}}]},
 "Tool": {"type": "object", "required": ["type", "function"], "properties": {
   "type": {"const": "function"},
   "function": {"type": "object", "required": ["name"], "properties": {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <ctime>
+#include <iterator>
 #include <utility>
 
 #include "base/rng.h"
@@ -58,13 +59,17 @@ const nlohmann::ordered_json& messages_of(const TokenizeRequest& request) {
   return *request.messages;
 }
 
-// Not before the model has learned of tools that nobody would hear it call.
-ApiError unknown_tool_format() {
-  return {.message =
-              "tools: how this model writes its calls is not known; name the format when the "
-              "server is started (--tool-call-parser), or leave the tools out",
-          .param = "tools",
-          .code = "unsupported_parameter"};
+// The field that an error of rendering begins with.
+std::string_view field_of(const Error& error) {
+  for (const std::string_view field : {"tools", "continue_final_message", "chat_template_kwargs"})
+    if (error.message.starts_with(field)) return field;
+  return "messages";
+}
+
+ApiError render_error(const Error& error) {
+  ApiError api = param_error(error, field_of(error));
+  if (api.param == "tools") api.code = "unsupported_parameter";
+  return api;
 }
 
 }  // namespace
@@ -285,7 +290,8 @@ ApiResult<std::vector<Request>> Service::prompts_of(CompletionRequest& request) 
     std::vector<TokenId> ids;
     if (auto* text = std::get_if<std::string>(&input)) {
       auto encoded = serving_.loaded.tokenizer->encode(
-          *text, {.parse_special = false, .add_special = request.add_special_tokens});
+          *text,
+          {.parse_special = request.parse_special, .add_special = request.add_special_tokens});
       if (!encoded) return tl::make_unexpected(param_error(encoded.error(), "prompt"));
       ids = std::move(*encoded);
     } else {
@@ -301,7 +307,12 @@ ApiResult<std::vector<Request>> Service::prompts_of(CompletionRequest& request) 
 template <class ApiRequest>
 ApiResult<ChatPrompt> Service::render(ApiRequest& request) const {
   TemplateExtras extras{.kwargs = std::move(request.chat_template_kwargs),
-                        .tools = std::move(request.tools)};
+                        .tools = std::move(request.tools),
+                        .conversation = {.tool_format = serving_.tools,
+                                         .reads_answers = true,
+                                         .generic_tools = options_.generic_tools &&
+                                                          options_.tool_call_parser != "none"},
+                        .add_special_tokens = request.add_special_tokens};
   std::optional<ChatTemplate> own;
   if (request.chat_template) {
     auto parsed = ChatTemplate::parse(*request.chat_template);
@@ -310,9 +321,10 @@ ApiResult<ChatPrompt> Service::render(ApiRequest& request) const {
     extras.chat_template = &*own;
   }
   auto rendered = render_chat(serving_.loaded, messages_of(request), request.chat, extras);
-  if (rendered) return std::move(*rendered);
-  const bool is_tools = rendered.error().message.starts_with("tools:");
-  return tl::make_unexpected(param_error(rendered.error(), is_tools ? "tools" : "messages"));
+  if (!rendered) return tl::make_unexpected(render_error(rendered.error()));
+  std::move(rendered->warnings.begin(), rendered->warnings.end(),
+            std::back_inserter(request.warnings));
+  return std::move(*rendered);
 }
 
 // How the answer will be taken apart.
@@ -327,13 +339,10 @@ void Service::set_format(ChatRequest& request, const TextSpan& end_of_prompt) co
 }
 
 ApiResult<Request> Service::prompt_of(ChatRequest& request) const {
-  if (!request.tools.is_null()) {
-    if (!serving_.tools) return tl::make_unexpected(unknown_tool_format());
-    request.format.tools = serving_.tools;
-    request.format.parallel_calls = request.parallel_tool_calls;
-  }
   auto rendered = render(request);
   if (!rendered) return tl::make_unexpected(rendered.error());
+  request.format.tools = rendered->tool_format;
+  request.format.parallel_calls = request.parallel_tool_calls;
   set_format(request, rendered->end);
   auto prompt = finish_prompt(request, std::move(rendered->ids));
   if (prompt) prompt->shown_control_tokens = request.shown_control_tokens;

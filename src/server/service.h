@@ -35,7 +35,7 @@ struct Serving {
   std::unique_ptr<AdmissionGate> gate;
   std::string chat_template;  // its source; empty: none
   const ReasoningFormat* reasoning = nullptr;
-  const ToolFormat* tools = nullptr;  // nullptr: not known, so tools are refused
+  const ToolFormat* tools = nullptr;  // nullptr: not known
   LoadedEngine loaded;
   ApiLimits limits;
   EngineOptions options;

@@ -80,4 +80,19 @@ std::vector<std::pair<std::string, std::string_view>> json_members(std::string_v
   return members;
 }
 
+nlohmann::ordered_json read_json(std::string_view text) {
+  using Json = nlohmann::ordered_json;
+  if (text.starts_with('[')) {
+    Json list = Json::array();
+    for (const std::string_view item : json_items(text)) list.push_back(read_json(item));
+    return list;
+  }
+  if (!text.starts_with('{')) return Json::parse(text);
+  Json object = Json::object();
+  auto& members = object.get_ref<Json::object_t&>();
+  for (auto& [key, value] : json_members(text))
+    members.emplace_back(std::move(key), read_json(value));
+  return object;
+}
+
 }  // namespace octavo

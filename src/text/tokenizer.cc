@@ -198,7 +198,8 @@ Result<std::vector<TokenId>> Tokenizer::encode(std::string_view text, EncodeOpti
   return ids;
 }
 
-Result<std::vector<TokenId>> Tokenizer::encode(std::span<const TextSpan> spans) const {
+Result<std::vector<TokenId>> Tokenizer::encode(std::span<const TextSpan> spans,
+                                               bool add_special) const {
   std::string text;
   std::vector<Region> regions;
   for (const TextSpan& span : spans) {
@@ -212,7 +213,9 @@ Result<std::vector<TokenId>> Tokenizer::encode(std::span<const TextSpan> spans) 
     }
   }
   EncodeStats stats;
-  return encode_regions(text, regions, stats);
+  OCTAVO_TRY(std::vector<TokenId> ids, encode_regions(text, regions, stats));
+  if (add_special) this->add_special(ids);
+  return ids;
 }
 
 Result<std::vector<TokenId>> Tokenizer::encode_regions(std::string_view text,

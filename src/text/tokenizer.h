@@ -46,9 +46,9 @@ class Tokenizer {
                                       EncodeStats& stats) const;
 
   // A rendered chat. Control tokens are recognised only where they lie wholly inside template text;
-  // the ordinary text around them is encoded as one run across the borders of spans (I11). Nothing
-  // is added.
-  Result<std::vector<TokenId>> encode(std::span<const TextSpan> spans) const;
+  // the ordinary text around them is encoded as one run across the borders of spans (I11).
+  Result<std::vector<TokenId>> encode(std::span<const TextSpan> spans,
+                                      bool add_special = false) const;
 
   // The bytes of a token, perhaps only part of a character. A control token gives its spelling, an
   // id outside the vocabulary nothing.
