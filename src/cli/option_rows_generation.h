@@ -39,7 +39,9 @@ inline constexpr std::array kGenerationRows = {
     no_variable(flag("overwrite", "drop what is in the output file", G, kInput)),
     no_variable(flag("chat", "the prompt is a user's message; the model's chat template is applied",
                      G, kInput)),
-    text("chat_template", "FILE", "a chat template, or a file of one, in place of the model's",
+    text("chat_template", "TEMPLATE",
+         "in place of the model's chat template: a file, the template itself, or a built-in one: "
+         "alpaca, chatml, gemma, granite, llama2, llama3, mistral, olmo2, phi3, vicuna, zephyr",
          G | C | X, kInput),
     no_variable(text("system", "TEXT", "the system message of the conversation", G | C, kInput)),
     no_variable(

@@ -5,6 +5,7 @@
 #include <ctime>
 
 #include "engine/admission.h"
+#include "text/builtin_templates.h"
 #include "text/chat_input.h"
 #include "text/chat_tools.h"
 #include "text/json_pieces.h"
@@ -126,7 +127,9 @@ Result<ChatPrompt> render_chat(const LoadedEngine& engine, const Json& messages,
     return fail(ErrorCode::unsupported,
                 engine.pooling.is_all
                     ? std::string(kEncoderWritesNoText)
-                    : "the model's file has no chat template; give the prompt as plain text");
+                    : fmt::format("the model's file has no chat template; {}, or give the prompt "
+                                  "as plain text",
+                                  template_advice(*engine.tokenizer)));
   if (options.add_generation_prompt && options.continue_final_message)
     return fail(ErrorCode::invalid_argument,
                 "continue_final_message and add_generation_prompt contradict each other; set the "
