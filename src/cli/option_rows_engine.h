@@ -27,7 +27,7 @@ inline constexpr std::array kEngineRows = {
         "dtype", kDTypes, "TYPE", "auto",
         "type of computation; auto: int8 activations for quantised weights; float32: exact and "
         "slower; float16 and bfloat16: as auto, with the weights of a safetensors folder rounded "
-        "to it",
+        "to it (those of a GGUF file stay as they are)",
         G | A | X | C | P | B | N, kEngine),
     choice("quantization", kQuantizations, "TYPE", "none",
            "round the matrices of a safetensors folder at load: int8 to blocks as of q8_0, int4 of "

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 
 #include "base/cores.h"
 #include "base/free_memory.h"
@@ -24,6 +25,15 @@ void note_threads(LoadedEngine& engine, int asked, int threads) {
   if (asked > threads)
     engine.notes.push_back(fmt::format(
         "--threads {} is more than the cores this process may use; using {}", asked, threads));
+}
+
+// People give the flag that vLLM's guides have; with a GGUF file it asks for nothing.
+void note_dtype(LoadedEngine& engine, const EngineOptions& options, const WeightTypes& types) {
+  std::error_code error;
+  if (types.matrices && !std::filesystem::is_directory(options.model, error))
+    engine.notes.push_back(
+        fmt::format("--dtype {} changes nothing: the weights of a GGUF file are used as they are",
+                    options.dtype));
 }
 
 Result<ComputeType> compute_type(const std::string& dtype) {
@@ -177,6 +187,7 @@ Result<LoadedEngine> load_model(const EngineOptions& options) {
   OCTAVO_TRY(const std::unique_ptr<ModelSource> source, open_model(options.model, types));
   const ModelSource& file = *source;
   if (!file.note().empty()) engine.notes.push_back(file.note());
+  note_dtype(engine, options, types);
   OCTAVO_TRY(engine.config, read_model_config(file));
   OCTAVO_TRY(TransformerOptions model_options, transformer_options(options));
   OCTAVO_TRY(engine.pooling, pooling_config(options, file, engine.config));

@@ -76,6 +76,19 @@ TEST(Load, FoldersOfSafetensors) {
   EXPECT_EQ(answer(load(bfloat16)).size(), 12u);
 }
 
+TEST(Load, ATypeForWeightsAsksNothingOfAGgufFile) {
+  const std::string file = testing::test_data("tiny/llama-tied/llama-tied-Q4_0.gguf");
+  const LoadedEngine plain = load({.model = file});
+  for (const std::string dtype : {"float16", "bfloat16"}) {
+    const LoadedEngine asked = load({.model = file, .dtype = dtype});
+    EXPECT_EQ(answer(asked), answer(plain));
+    ASSERT_EQ(asked.notes.size(), plain.notes.size() + 1);
+    EXPECT_NE(::testing::PrintToString(asked.notes).find("--dtype " + dtype), std::string::npos);
+  }
+  EXPECT_EQ(load_engine({.model = file, .quantization = "int8"}).error().code,
+            ErrorCode::invalid_argument);
+}
+
 // Each way of rounding has a pack of its own.
 TEST(Load, PacksKnowHowAFolderWasRounded) {
   const testing::TempFolder temp;

@@ -516,6 +516,7 @@ TEST(OpenModel, GgufWeightsStayAsTheyAre) {
   const auto model = open_model(tiny("qwen2") + "/qwen2-F32.gguf", {DType::q8_0});
   ASSERT_FALSE(model);
   EXPECT_EQ(model.error().code, ErrorCode::invalid_argument);
+  EXPECT_TRUE(open_model(tiny("qwen2") + "/qwen2-F32.gguf", {DType::bf16}));
 }
 
 TEST(WeightTypes, AreNamed) {

@@ -10,8 +10,9 @@
 
 namespace octavo {
 
-// A folder is one of Hugging Face's, a file is GGUF. Errors: those of HfModel::open and
-// GgufFile::open; invalid_argument (types asked of a GGUF file, whose weights are as they are).
+// A folder is one of Hugging Face's, a file is GGUF, whose weights are as they are: of types it
+// ignores f16 and bf16. Errors: those of HfModel::open and GgufFile::open; invalid_argument
+// (quantisation asked of a GGUF file).
 Result<std::unique_ptr<ModelSource>> open_model(const std::string& path, WeightTypes types = {});
 
 }  // namespace octavo
