@@ -48,9 +48,10 @@ class Reader {
 
   Result<Invocation> read(const Environment& environment) {
     while (next_ < arguments_.size()) OCTAVO_CHECK_OK(read_argument(arguments_[next_++]));
-    OCTAVO_CHECK_OK(check_positionals());
     for (const OptionSpec* spec : specs_) OCTAVO_CHECK_OK(read_variable(*spec, environment));
     OCTAVO_CHECK_OK(read_file());
+    OCTAVO_CHECK_OK(take_model_flag());
+    OCTAVO_CHECK_OK(check_positionals());
     return std::move(invocation_);
   }
 
@@ -137,6 +138,21 @@ class Reader {
         invocation_.options.add(*entry.spec, std::move(value));
       }
     }
+    return {};
+  }
+
+  // Of a command whose MODEL may also be given by a flag.
+  Result<void> take_model_flag() {
+    const auto expected = invocation_.command->positionals;
+    const OptionValues& options = invocation_.options;
+    const bool is_meant = !expected.empty() && expected[0].metavar == "MODEL" &&
+                          options.has("model") && options.is_given("model");
+    if (!is_meant) return {};
+    std::vector<std::string>& given = invocation_.positionals;
+    if (!given.empty())
+      return refuse("MODEL is given twice, as {} and by --model {}; once is enough",
+                    quote(given[0]), quote(options.text("model")));
+    given.push_back(options.text("model"));
     return {};
   }
 

@@ -105,6 +105,19 @@ TEST(CommandLine, HelpAndVersion) {
   EXPECT_TRUE(std::holds_alternative<VersionRequest>(*parse({"--version"})));
 }
 
+TEST(CommandLine, ServeTakesItsModelByAFlagToo) {
+  for (const std::vector<std::string>& arguments :
+       {std::vector<std::string>{"serve", "--port", "1", "--model", "m"}, {"serve", "m"}}) {
+    const auto line = parse(arguments);
+    ASSERT_TRUE(line) << line.error().message;
+    EXPECT_EQ(std::get<Invocation>(*line).positionals, std::vector<std::string>{"m"});
+  }
+  // Of a server under load it is the name that the request has.
+  const auto load = parse({"bench", "serve", "--model", "m"});
+  ASSERT_TRUE(load);
+  EXPECT_TRUE(std::get<Invocation>(*load).positionals.empty());
+}
+
 struct BadCase {
   std::vector<std::string> arguments;
   std::vector<std::string> words;  // that the message has
@@ -118,6 +131,8 @@ TEST(CommandLine, RefusesWithASentenceThatNamesTheThing) {
       {{"launch"}, {"'launch'", "octavo --help"}},
       {{"--verison"}, {"'--verison'", "did you mean --version?"}},
       {{"generate"}, {"needs MODEL"}},
+      {{"serve"}, {"needs MODEL"}},
+      {{"serve", "a", "--model", "b"}, {"'a'", "--model 'b'"}},
       {{"perplexity", "m"}, {"needs FILE"}},
       {{"bench"}, {"needs compare or throughput or latency"}},
       {{"bench", "race", "m", "kv-cache"}, {"'race'", "compare or throughput or latency"}},

@@ -13,6 +13,8 @@ inline constexpr std::array<std::string_view, 5> kLogLevels = {"debug", "info", 
 inline constexpr std::array<std::string_view, 2> kLogFormats = {"text", "json"};
 
 inline constexpr std::array kServerRows = {
+    no_variable(
+        text("model", "MODEL", "another way to give MODEL, as vLLM once had it", X, kServer)),
     words(shown_default(text("served_model_name", "NAME...",
                              "what clients call the model; the first is its main name", X, kServer),
                         "MODEL")),

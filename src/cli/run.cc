@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <sstream>
+
 #include "cli/commands.h"
 #include "cli/help.h"
 #include "cli/version_text.h"
@@ -68,6 +70,11 @@ Result<void> run_command_line(std::span<const std::string> arguments,
 
 int run(std::span<const std::string> arguments, const Environment& environment,
         Terminal& terminal) {
+  if (arguments.empty()) {
+    std::istringstream lines(first_steps());
+    for (std::string line; std::getline(lines, line);) terminal.say(line);
+    return exit_code(ErrorCode::invalid_argument);
+  }
   auto result = run_command_line(arguments, environment, terminal);
   if (result) result = terminal.status();
   if (result) return 0;

@@ -939,3 +939,15 @@ class Pages(Case):
 
 if __name__ == "__main__":
     unittest.main()
+    def test_without_a_command_the_usual_ones_are_shown(self):
+        run = octavo()
+        self.assertEqual((2, b""), (run.returncode, run.stdout))
+        for word in ("octavo serve MODEL", "octavo chat MODEL", "octavo --help", "smollm2-135m"):
+            self.assertIn(word, run.error)
+        self.assertLess(len(run.error.splitlines()), 10)
+
+    def test_both_spellings_of_a_switch_that_is_on(self):
+        for text in (self.ok("serve", "--help"), self.ok("help-markdown")):
+            self.assertIn("--no-enable-prefix-caching", text)
+            self.assertRegex(text, r"[^o]--enable-prefix-caching")
+
