@@ -56,17 +56,25 @@ constexpr std::array kCommands = {
         "what --json prints; or error, with code and message: a bad line fails alone, and "
         "the exit code is that of the first that failed. A run that was interrupted goes on "
         "where it stopped when it is started again. On a terminal a bar shows how far it "
-        "is."},
-    CommandSpec{Command::chat, "chat", kModelOnly, "Holds a conversation in the terminal.",
-                "Ctrl-C stops an answer; Ctrl-C at the prompt, Ctrl-D or /exit ends the program; "
-                "/clear forgets the "
-                "conversation. Each line is a message, in a pipe too, where only the answers are "
-                "printed. When the context is full, the oldest "
-                "turns are dropped, never the system message, and a note says so. What was read "
-                "before is in the cache "
-                "and is not read again. Room is kept for "
-                "an answer of --max-tokens, or "
-                "without it of 512 tokens or a quarter of the context, whichever is less."},
+        "is, elsewhere a line on standard error now and then (--quiet: none).\n\n"
+        "If the first line of FILE has url and body, all are taken for lines of OpenAI's batches: "
+        "custom_id, method (POST), url (/v1/chat/completions, /v1/completions or /v1/embeddings) "
+        "and body, which is answered as `octavo serve` would. Results then have OpenAI's shape: "
+        "id, custom_id, response with status_code, request_id and body, and error, for a line "
+        "that is no request. Flags are the defaults of what a body does not say."},
+    CommandSpec{
+        Command::chat, "chat", kModelOnly, "Holds a conversation in the terminal.",
+        "Ctrl-C stops an answer or drops what is typed; at an empty prompt Ctrl-C, Ctrl-D or "
+        "/exit ends the program. /help lists the other commands. Lines are edited with the "
+        "usual keys, Up and Ctrl-R find earlier ones of this run, and ~/.editrc is read. "
+        "Each line is a message; Alt-Enter begins a new line of it, pasted text keeps "
+        "its lines, and what stands between two \"\"\" is one message. In a pipe only the "
+        "answers are printed. When the context is full, the oldest "
+        "turns are dropped, never the system message, and a note says so. What was read "
+        "before is in the cache "
+        "and is not read again. Room is kept for "
+        "an answer of --max-tokens, or "
+        "without it of 512 tokens or a quarter of the context, whichever is less."},
     CommandSpec{Command::tokenize, "tokenize", kModelOnly,
                 "Turns text on standard input into token ids, or back.",
                 "Prints the ids as one JSON array. Only the vocabulary is read: a file without "

@@ -22,8 +22,8 @@ inline constexpr std::array kGenerationRows = {
     no_variable(list(OptionKind::integer_list, "prompt_token_ids", "IDS", 0, "",
                      "the prompt as token ids, 1,2,3; nothing is added to them", G, kInput)),
     no_variable(text("input", "FILE",
-                     "many prompts: JSON lines with prompt, prompt_token_ids or messages; - reads "
-                     "standard input",
+                     "many prompts: JSON lines with prompt, prompt_token_ids or messages, or those "
+                     "of OpenAI's batches; - reads standard input",
                      G, kInput)),
     shown_default(no_variable(text("input", "FILE", "texts, one a line", A, kInput, "-")),
                   "-, standard input"),
@@ -37,6 +37,12 @@ inline constexpr std::array kGenerationRows = {
                                    G, kInput)),
                   "-, standard output"),
     no_variable(flag("overwrite", "drop what is in the output file", G, kInput)),
+    no_variable(words(shown_default(
+        text(
+            "served_model_name", "NAME...",
+            "what lines of --input in OpenAI's form may call the model; the first is its main name",
+            G, kInput),
+        "MODEL"))),
     no_variable(flag("chat", "the prompt is a user's message; the model's chat template is applied",
                      G, kInput)),
     text("chat_template", "TEMPLATE",
@@ -101,6 +107,7 @@ inline constexpr std::array kGenerationRows = {
         shown_default(integer("prompt_logprobs", 0, kMaxLogprobs, "",
                               "the same at each place of the prompt; with --json", G, kShown),
                       "none")),
+    no_variable(flag("quiet", "say nothing of progress and figures on standard error", G, kShown)),
     flag("json", "print one JSON object", G | I | E | P | B | V | D | Q | N, kShown),
 };
 
