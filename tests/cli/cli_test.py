@@ -12,11 +12,13 @@ import pty
 import re
 import resource
 import select
+import shutil
 import signal
 import struct
 import subprocess
 import sys
 import tempfile
+import termios
 import time
 import unittest
 from pathlib import Path
@@ -602,7 +604,7 @@ class TerminalCase(Case):
             self.skipTest(f"no pseudo-terminals here: {error}")
         self.addCleanup(os.close, self.master)
         self.run = subprocess.Popen([BINARY, *map(str, args)], stdin=slave, stdout=slave, stderr=slave,
-                                    env=environment(), start_new_session=True)
+                                    env=environment({"TERM": "xterm"}), start_new_session=True)
         os.close(slave)
         self.addCleanup(self.run.kill)
         self.seen = ""
@@ -626,6 +628,99 @@ class TerminalCase(Case):
         os.write(self.master, text.encode())
 
 
+class ChatEditing(TerminalCase):
+    """What a person sees who edits a line. Answers are one token long; nothing depends on what they say."""
+
+    LEFT, UP, HOME, ALT_ENTER, CTRL_C, CTRL_D = "\x1b[D", "\x1b[A", "\x01", "\x1b\r", "\x03", "\x04"
+
+    def setUp(self):
+        super().setUp()
+        # Writes what was asked as it was understood, so that the test sees the message and not its echo.
+        template = self.tmp / "template.jinja"
+        template.write_text("{% if messages[-1].content != 'Hello' %}{{ raise_exception('<' ~ messages | "
+                            "map(attribute='content') | join('|') | replace('\\n', '/') ~ '>') }}{% endif %}x")
+        self.start("chat", TINY, "--max-tokens", "1", "--chat-template", template)
+        self.read_until("> ")
+
+    def sends(self, typed, message):
+        self.type(typed)
+        self.read_until("refused the conversation: <" + re.escape(message) + r">[^\n]*\n")
+        self.read_until("> ")
+
+    def test_letters_are_put_in_the_middle_and_history_comes_back(self):
+        self.sends("wrld" + self.LEFT * 3 + "o\r", "world")
+        self.sends("second\r", "second")
+        self.sends(self.UP * 2 + self.HOME + "big \r", "big world")
+        self.sends("\u4e2d\u6587\U0001f600x\x7f\x7f!\r", "\u4e2d\u6587!")
+
+    def test_several_lines(self):
+        self.sends("one" + self.ALT_ENTER + "two\r", "one/two")
+        self.sends("\x1b[200~pasted\rlines\rhere\x1b[201~ and more\r", "pasted/lines/here and more")
+        self.type('"""\r')
+        self.read_until(r"\.\.\. ")
+        self.sends('a\r  b\r"""\r', "a/  b")
+        self.sends(self.UP + "\r", "a/  b")
+
+    def test_ctrl_c_drops_what_is_typed_and_then_ends(self):
+        self.type("something wrong" + self.CTRL_C)
+        self.read_until("> ")
+        self.sends("right\r", "right")
+        self.type(self.CTRL_C)
+        self.assertEqual(0, self.run.wait(timeout=LIMIT_S))
+
+    def test_ctrl_d_ends(self):
+        self.type(self.CTRL_D)
+        self.assertEqual(0, self.run.wait(timeout=LIMIT_S))
+
+    def test_help_and_the_system_message(self):
+        self.type("/help\r")
+        for word in ("/clear", "/retry", r"/system \[TEXT\]", "/exit", "Alt-Enter"):
+            self.read_until(word)
+        self.read_until("> ")
+        self.type("/system Be brief.\r")
+        self.read_until("> ")
+        self.sends("hi\r", "Be brief.|hi")
+        self.type("/system\r")
+        self.read_until(r"lBe brief\.\r\n")
+        self.type("/retry\r")
+        self.read_until("no message yet")
+
+    def test_the_terminal_is_left_as_it_was(self):
+        before = termios.tcgetattr(self.master)
+        self.type("/exit\r")
+        self.assertEqual(0, self.run.wait(timeout=LIMIT_S))
+        after = termios.tcgetattr(self.master)
+        self.assertTrue(after[3] & termios.ICANON and after[3] & termios.ECHO)
+        self.assertEqual(b"\x03", after[6][termios.VINTR])
+        self.assertFalse(before[3] & termios.ICANON, "it was edited")
+
+
+class WithoutATemplate(Case):
+    """A model whose file has none: it is named, and so is what may be given instead."""
+
+    def setUp(self):
+        super().setUp()
+        # The tiny folder without its template.
+        self.model = self.tmp / "model"
+        shutil.copytree(TINY.parent, self.model, ignore=shutil.ignore_patterns("*.jinja", "*.gguf"))
+        config = self.model / "tokenizer_config.json"
+        config.write_text(json.dumps({k: v for k, v in json.loads(config.read_text()).items() if k != "chat_template"}))
+
+    def test_it_is_refused_with_what_may_be_given(self):
+        for command in (["chat", self.model], ["generate", self.model, "--chat", "--prompt", "hi"]):
+            run = octavo(*command, stdin="hi\n")
+            self.assertEqual(6, run.returncode, run.error)
+            for word in ("no chat template", "--chat-template", "chatml, gemma", "llama3"):
+                self.assertIn(word, run.error)
+
+    def test_a_built_in_one_is_taken_by_name(self):
+        out = self.json("generate", self.model, "--chat", "--chat-template", "zephyr", "--prompt", "hi",
+                        "--max-tokens", "1")
+        self.assertRegex(out["prompt"], r"^<\|user\|>\nhi.*\n<\|assistant\|>\n$")
+        self.ok("chat", self.model, "--chat-template", "chatml", "--max-tokens", "1", stdin="hi\n")
+        self.refused(3, ["no such file", "built-in", "mistral"], "chat", self.model, "--chat-template", "mistrl")
+
+
 class OnATerminal(TerminalCase):
     def test_generate_says_how_fast_it_was_and_hints_at_chat(self):
         self.start("generate", SMOLLM2, "--prompt", "The sky is", "--max-tokens", "5", "--seed", "77")
@@ -636,15 +731,17 @@ class OnATerminal(TerminalCase):
     def test_chat_survives_ctrl_c_in_an_answer(self):
         self.start("chat", SMOLLM2, "--ignore-eos", "--temperature", "0")
         self.read_until("> ")
-        self.type("Tell me a very long story.\n")
+        self.type("Tell me a very long story.\r")
         self.read_until(r"story\.\r\n.{20}")
         self.run.send_signal(signal.SIGINT)
-        self.read_until(r"\[stopped\]\r\n> ")
-        self.type("/nothing\n")
-        self.read_until(r"there is no /nothing[^\n]*\n> ")
-        self.type("/clear\n")
+        self.read_until(r"\[stopped\]\r\n")
         self.read_until("> ")
-        self.type("/exit\n")
+        self.type("/nothing\r")
+        self.read_until(r"there is no /nothing[^\n]*\n")
+        self.read_until("> ")
+        self.type("/clear\r")
+        self.read_until("> ")
+        self.type("/exit\r")
         self.assertEqual(0, self.run.wait(timeout=LIMIT_S))
 
     def test_chat_ends_at_the_end_of_input_and_at_ctrl_c(self):
@@ -665,6 +762,13 @@ class Chat(Case):
         first = self.ok("generate", SMOLLM2, "--chat", "--prompt", "Say hello.", *args)
         self.assertTrue(out.startswith(first + "\n"), out)
         self.assertGreater(len(out), len(first) + 1)
+
+    def test_several_lines_between_quotes_are_one_message(self):
+        out = self.ok("chat", TINY, "--temperature", "0", "--max-tokens", "8", "--ignore-eos",
+                      stdin='"""\none\ntwo\n"""\n')
+        alone = self.ok("generate", TINY, "--chat", "--prompt", "one\ntwo", "--temperature", "0", "--max-tokens", "8",
+                        "--ignore-eos")
+        self.assertEqual(alone + "\n" * (not alone.endswith("\n")), out)
 
     def test_history_is_kept_and_cleared(self):
         def last_answer(stdin):
@@ -930,15 +1034,6 @@ class Pages(Case):
         for args in (["--help"], ["help"], ["generate", "--help"], ["chat", "-h"], ["bench", "--top-p", "x", "--help"]):
             self.assertTrue(self.ok(*args).startswith("Usage: octavo"))
 
-    def test_version(self):
-        out = self.ok("--version")
-        for word in ("octavo ", "commit: ", "compiler: ", "build type: ", "instruction set: "):
-            self.assertIn(word, out)
-        self.assertIn("instruction set: ref (forced by OCTAVO_ISA)", self.ok("--version", env={"OCTAVO_ISA": "ref"}))
-
-
-if __name__ == "__main__":
-    unittest.main()
     def test_without_a_command_the_usual_ones_are_shown(self):
         run = octavo()
         self.assertEqual((2, b""), (run.returncode, run.stdout))
@@ -951,3 +1046,12 @@ if __name__ == "__main__":
             self.assertIn("--no-enable-prefix-caching", text)
             self.assertRegex(text, r"[^o]--enable-prefix-caching")
 
+    def test_version(self):
+        out = self.ok("--version")
+        for word in ("octavo ", "commit: ", "compiler: ", "build type: ", "instruction set: "):
+            self.assertIn(word, out)
+        self.assertIn("instruction set: ref (forced by OCTAVO_ISA)", self.ok("--version", env={"OCTAVO_ISA": "ref"}))
+
+
+if __name__ == "__main__":
+    unittest.main()
