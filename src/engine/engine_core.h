@@ -1,5 +1,5 @@
-// The step loop: plan, forward, draw, commit, tell. Owns all state of requests on their way;
-// borrows model and tokenizer.
+// The step loop of continuous batching: plan, forward, draw, commit, tell. Owns all state of
+// requests on their way; borrows model and tokenizer.
 //
 // One thread calls it (engine.h is the door for others), but for check(), which any may.
 #pragma once

@@ -1,5 +1,6 @@
-// The part of StepRunner that sends tokens through experts. Nothing here depends on which other
-// tokens are there but the place of a row in its group, which no product's result depends on.
+// Mixture of experts (MoE): the part of StepRunner that sends tokens through experts. Nothing here
+// depends on which other tokens are there but the place of a row in its group, which no product's
+// result depends on.
 #include <algorithm>
 #include <bitset>
 #include <cmath>

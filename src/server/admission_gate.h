@@ -1,5 +1,5 @@
-// Whether a request is let in, or told to come back and when: a short refusal now is worth more
-// than a late answer.
+// Admission control: whether a request is let in, or told to come back and when: a short refusal
+// now is worth more than a late answer.
 #pragma once
 
 #include <cstdint>

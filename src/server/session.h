@@ -1,6 +1,6 @@
 // One request of a client on its way through the engine: its prompts are submitted, what comes of
-// them is written to the exchange, and a client that goes away, reads too slowly or waits too long
-// ends it.
+// them is written to the exchange, streams as server-sent events (SSE), and a client that goes
+// away, reads too slowly or waits too long ends it.
 #pragma once
 
 #include <chrono>

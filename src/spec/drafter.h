@@ -1,6 +1,6 @@
-// Guesses what comes next in sequences. A guess never changes an answer, only how soon it is there:
-// the engine computes the guessed tokens behind the known ones in one forward, draws the next token
-// after each, and keeps those that were guessed right.
+// Speculative decoding: guesses what comes next in sequences. A guess never changes an answer, only
+// how soon it is there: the engine computes the guessed tokens behind the known ones in one
+// forward, draws the next token after each, and keeps those that were guessed right.
 #pragma once
 
 #include <cstdint>

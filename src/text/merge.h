@@ -1,5 +1,5 @@
-// Byte-pair merging, the part that both kinds of BPE share: join the best neighbouring pair until
-// none is left. Linked list plus heap: O(n log n) whatever the input.
+// Byte-pair encoding (BPE): merging, the part that both kinds of BPE share: join the best
+// neighbouring pair until none is left. Linked list plus heap: O(n log n) whatever the input.
 #pragma once
 
 #include <cstddef>
