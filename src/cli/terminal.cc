@@ -103,7 +103,7 @@ void Terminal::remark(std::string_view line) {
 void Terminal::progress(std::string_view line) {
   if (!shows_progress_ || line == progress_) return;
   progress_ = line;
-  write_all(STDERR_FILENO, fmt::format("{}{}", kEraseLine, line));
+  write_all(STDERR_FILENO, fmt::format("{}{}", kEraseLine, one_line(line)));
 }
 
 void Terminal::clear_progress() {

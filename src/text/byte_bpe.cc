@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "base/quote.h"
 #include "text/byte_alphabet.h"
 #include "text/normal_form.h"
 
@@ -38,9 +39,9 @@ std::optional<NamedMerge> parse_merge(std::string_view line) {
 }
 
 tl::unexpected<Error> bad_merge(size_t index, std::string_view line, std::string_view what) {
-  return fail(
-      ErrorCode::corrupt_file,
-      fmt::format("tokenizer.ggml.merges[{}] '{}' {}; convert the model again", index, line, what));
+  return fail(ErrorCode::corrupt_file,
+              fmt::format("tokenizer.ggml.merges[{}] {} {}; convert the model again", index,
+                          quote(line), what));
 }
 
 class TableRules final : public MergeRules {

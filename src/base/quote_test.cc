@@ -1,4 +1,4 @@
-#include "formats/quote.h"
+#include "base/quote.h"
 
 #include <gtest/gtest.h>
 
