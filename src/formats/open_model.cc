@@ -4,7 +4,7 @@
 
 #include <filesystem>
 
-#include "formats/gguf.h"
+#include "formats/gguf_parts.h"
 #include "formats/hf_model.h"
 
 namespace octavo {
@@ -12,13 +12,13 @@ namespace octavo {
 Result<std::unique_ptr<ModelSource>> open_model(const std::string& path, WeightTypes types) {
   std::error_code error;
   if (std::filesystem::is_directory(path, error)) return HfModel::open(path, types);
-  OCTAVO_TRY(GgufFile file, GgufFile::open(path));
+  OCTAVO_TRY(std::unique_ptr<ModelSource> model, open_gguf(path));
   if (types.matrices)
     return fail(ErrorCode::invalid_argument,
                 fmt::format("{}: the weights of a GGUF file are used as they are; --quantization, "
                             "and --dtype float16 or bfloat16, are for folders of safetensors",
                             path));
-  return std::make_unique<GgufFile>(std::move(file));
+  return model;
 }
 
 }  // namespace octavo
