@@ -7,11 +7,14 @@ namespace {
 
 constexpr Positional kModel = {
     "MODEL",
-    "a GGUF file, a Hugging Face folder, a short name (smollm2-135m), or ORG/NAME or "
-    "ORG/NAME:FILE.gguf on a hub, which is fetched if it is not here"};
+    "a GGUF file (of a model in several, any of them), a Hugging Face folder, a short name "
+    "(smollm2-135m), or ORG/NAME or ORG/NAME:FILE.gguf on a hub, which is fetched if it is not "
+    "here"};
 constexpr std::array kModelOnly = {kModel};
 constexpr std::array kPullPositionals = {
-    Positional{"MODEL", "ORG/NAME, or ORG/NAME:FILE.gguf where it has several GGUF files"}};
+    Positional{"MODEL",
+               "ORG/NAME, or ORG/NAME:FILE.gguf where it has several models in GGUF; of one in "
+               "several files all are fetched"}};
 constexpr std::array kEstimatePositionals = {
     Positional{"MODEL", "a GGUF file, a short name, or a Hugging Face config.json"}};
 constexpr std::array kPerplexityPositionals = {
@@ -71,9 +74,11 @@ constexpr std::array kCommands = {
                 "Turns text on standard input into token ids, or back.",
                 "Prints the ids as one JSON array. Only the vocabulary is read: a file without "
                 "tensors will do."},
-    CommandSpec{Command::inspect, "inspect", kModelOnly, "Shows what a model file holds.",
-                "Metadata, tensors, chat template, and the memory that weights and KV cache take. "
-                "No weights are loaded."},
+    CommandSpec{
+        Command::inspect, "inspect", kModelOnly, "Shows what a model file holds.",
+        "Metadata, tensors, files if they are several, chat templates, the tokens that end an "
+        "answer and why, and the memory that weights and KV cache take. "
+        "No weights are loaded."},
     CommandSpec{Command::estimate, "estimate", kEstimatePositionals,
                 "Computes the memory of a KV cache, and of the model that uses it.",
                 "Bytes of the cache are 2 x layers x batch size x length x KV heads x head size x "

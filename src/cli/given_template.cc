@@ -18,8 +18,8 @@ Result<std::string> read_template(const std::string& given) {
 
 Result<void> use_template(LoadedEngine& engine, const std::string& source) {
   if (source.empty()) return {};
-  OCTAVO_TRY(engine.chat_template, ChatTemplate::parse(source));
-  engine.chat_template_error.reset();
+  OCTAVO_TRY(ChatTemplate given, ChatTemplate::parse(source));
+  use_chat_template(engine, std::move(given));
   return {};
 }
 

@@ -25,7 +25,9 @@ std::string spelled(const Tokenizer& tokenizer, std::optional<TokenId> id) {
 }
 
 const ChatTemplate& template_of(const LoadedEngine& engine, const TemplateExtras& extras) {
-  return extras.chat_template ? *extras.chat_template : *engine.chat_template;
+  if (extras.chat_template) return *extras.chat_template;
+  const bool has_tools = !extras.tools.is_null();
+  return has_tools && engine.tool_template ? *engine.tool_template : *engine.chat_template;
 }
 
 Result<std::vector<TextSpan>> render(const LoadedEngine& engine, const Json& messages,

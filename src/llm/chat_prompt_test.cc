@@ -60,6 +60,23 @@ TEST(ChatPrompt, RefusesToContinueWhatTheTemplateChanges) {
   EXPECT_FALSE(render_chat(plain, {{{"role", "assistant"}, {"content", nullptr}}}, kContinue));
 }
 
+TEST(ChatPrompt, ATemplateForToolsIsUsedWhereThereAreTools) {
+  LoadedEngine engine = engine_with(kPlain);
+  engine.tool_template = *ChatTemplate::parse(
+      "{{ tools[0].function.name }}: {% for m in messages %}{{ m.content }}{% endfor %}");
+  const auto messages = to_json({{"user", "hi"}});
+  const auto tools = parse_tools(
+      R"([{"type": "function", "function": {"name": "look", "parameters": {"type": "object"}}}])");
+  ASSERT_TRUE(tools) << tools.error().message;
+  const auto with = render_chat(engine, messages, {}, {.tools = *tools});
+  ASSERT_TRUE(with) << with.error().message;
+  EXPECT_EQ(with->text, "look: hi");
+  EXPECT_EQ(render_chat(engine, messages)->text, "<|user|>hi<eos><|assistant|>");
+  // One that was given takes the place of both.
+  use_chat_template(engine, *ChatTemplate::parse("{{ messages[0].content }} {{ tools }}"));
+  EXPECT_TRUE(render_chat(engine, messages, {}, {.tools = *tools})->text.starts_with("hi "));
+}
+
 TEST(ChatPrompt, SaysWhyThereIsNone) {
   LoadedEngine engine;
   EXPECT_EQ(render_chat(engine, {}).error().code, ErrorCode::unsupported);

@@ -99,7 +99,10 @@ const LoadedEngine& Service::set_ready(LoadedEngine loaded, EngineOptions option
   s.loaded = std::move(loaded);
   s.chat_template = std::move(chat_template);
   s.reasoning = find_reasoning_format(options_.reasoning_parser, s.chat_template).value_or(nullptr);
-  s.tools = find_tool_format(options_.tool_call_parser, s.chat_template).value_or(nullptr);
+  s.tools = find_tool_format(options_.tool_call_parser, s.loaded.tool_template
+                                                            ? s.loaded.tokenizer->tool_template()
+                                                            : s.chat_template)
+                .value_or(nullptr);
   int num_blocks = 0, num_speculative_tokens = 0;
   s.loaded.engine->inspect([&](EngineCore& core) {
     num_blocks = core.scheduler().pool().num_blocks();

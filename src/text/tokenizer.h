@@ -1,4 +1,5 @@
-// Text to tokens and back, for one model. Immutable: any number of threads may use it at once.
+// Text to tokens and back, for one model. Immutable, but for which tokens end an answer: any number
+// of threads may use it at once.
 #pragma once
 
 #include <cstddef>
@@ -12,6 +13,7 @@
 #include "base/result.h"
 #include "core/ids.h"
 #include "core/tokenizer_spec.h"
+#include "text/end_tokens.h"
 #include "text/merge.h"
 #include "text/text_span.h"
 #include "text/token_matcher.h"
@@ -64,7 +66,15 @@ class Tokenizer {
   size_t vocab_size() const { return vocabulary_->size(); }
   bool contains(TokenId id) const { return vocabulary_->contains(id); }
   bool is_control(TokenId id) const { return contains(id) && vocabulary_->is_control(id); }
-  bool is_eog(TokenId id) const;  // ends an answer: eos, eot or one of extra_eog
+  bool is_unused(TokenId id) const {
+    return contains(id) && vocabulary_->type(id) == TokenType::unused;
+  }
+  bool is_eog(TokenId id) const;  // ends an answer
+
+  // One more token that ends answers. REQUIRES: contains(id), and nobody else uses the tokenizer.
+  void end_answers_with(TokenId id, EndReason reason);
+  // None from `first` on, which the model cannot write. REQUIRES: as above.
+  void forget_ends_from(TokenId first);
 
   // The control token with this spelling.
   std::optional<TokenId> find_control(std::string_view spelling) const;
@@ -74,7 +84,10 @@ class Tokenizer {
   std::optional<TokenId> eot() const { return facts_.eot; }
   std::optional<TokenId> unknown() const { return facts_.unknown; }
   std::optional<TokenId> padding() const { return facts_.padding; }
-  const std::vector<TokenId>& eog() const { return facts_.eog; }  // ascending
+  // Those that end an answer, ascending: by the model's files, by their usual names, and those of
+  // end_answers_with().
+  const std::vector<TokenId>& eog() const { return facts_.eog; }
+  std::span<const EndToken> ends() const { return facts_.ends; }  // the same, with the reasons
   bool adds_bos() const { return facts_.adds_bos; }
   bool adds_eos() const { return facts_.adds_eos; }
   bool adds_space_prefix() const { return facts_.adds_space_prefix; }
@@ -82,11 +95,15 @@ class Tokenizer {
   const std::string& model() const { return facts_.model; }
   const std::string& pretokenizer() const { return facts_.pre; }
   const std::string& chat_template() const { return facts_.chat_template; }
+  const std::string& tool_template() const { return facts_.tool_template; }
+  const std::vector<std::string>& template_names() const { return facts_.template_names; }
 
  private:
   struct Facts {
-    std::string model, pre, chat_template;
+    std::string model, pre, chat_template, tool_template;
+    std::vector<std::string> template_names;
     std::optional<TokenId> bos, eos, eot, unknown, padding;
+    std::vector<EndToken> ends;
     std::vector<TokenId> eog;
     std::vector<TokenId> strip_left, strip_right;  // ascending
     bool adds_bos, adds_eos, adds_space_prefix;
@@ -96,7 +113,7 @@ class Tokenizer {
 
   Tokenizer(std::unique_ptr<const Vocabulary> vocabulary, TokenMatcher control)
       : vocabulary_(std::move(vocabulary)), control_(std::move(control)) {}
-  static Facts take_facts(TokenizerSpec& spec, bool default_adds_bos);
+  static Facts take_facts(TokenizerSpec& spec, std::vector<EndToken> ends, bool default_adds_bos);
   static Result<std::unique_ptr<const TokenModel>> create_model(const TokenizerSpec& spec,
                                                                 const Vocabulary& vocabulary,
                                                                 bool& adds_bos);

@@ -732,6 +732,35 @@ class Inspect(Case):
         self.assertEqual(0, out["memory"]["weight_bytes"])
 
 
+    def test_lists_what_ends_an_answer_and_why(self):
+        out = self.json("inspect", SMOLLM2)
+        self.assertEqual({2: "the model's end of text", 0: "a usual name"},
+                         {end["id"]: end["why"] for end in out["end_of_turn"]})
+        self.assertEqual("<|im_end|>", next(end["token"] for end in out["end_of_turn"] if end["id"] == 2))
+        self.assertRegex(self.ok("inspect", SMOLLM2),
+                         r"End an answer:\n +0  '<\|endoftext\|>' +a usual name\n +2  '<\|im_end\|>' +the model's")
+
+    def test_nothing_of_a_file_reaches_a_terminal_unescaped(self):
+        evil = {b"tokenizer.ggml.pre": b"tok\x1b]0;x\x07\n.pre", b"output_norm.weight": b"out\x1b[2J\xc2\x9b31m.ht"}
+        content = TINY.read_bytes()
+        for name, other in evil.items():
+            self.assertEqual(len(name), len(other))
+            content = content.replace(name, other)
+        template = b"messages"
+        content = content.replace(template, b"\x1b[5mes\xc2\x9b", 1)
+        path = self.tmp / "evil.gguf"
+        path.write_bytes(content)
+        for flags in ((), ("--json",)):
+            run = octavo("inspect", path, *flags)
+            self.assertEqual(0, run.returncode, run.error)
+            self.assertNotRegex(run.stdout.decode(), "[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+        self.assertIn(r"  tok\x1b]0;x\x07\x0a.pre ", octavo("inspect", path).stdout.decode())
+        self.assertIn(r"  out\x1b[2J\xc2\x9b31m.ht ", octavo("inspect", path).stdout.decode())
+        run = octavo("generate", path, "--prompt", "a")
+        self.assertNotEqual(0, run.returncode)
+        self.assertNotRegex(run.error, "[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+
 class Estimate(Case):
     def config(self, **fields):
         path = self.tmp / "config.json"
