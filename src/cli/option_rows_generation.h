@@ -15,12 +15,10 @@ inline constexpr std::array kGenerationRows = {
                                      "of the matrices; has to be given", Q, kInput)),
                   "none"),
     no_variable(flag("pure", "the same type for all matrices, whatever they are", Q, kInput)),
-    no_variable(shown_default(
-        integer("max_shard_size", 0, kMaxBytes, "0",
-                "bytes of tensors that a file has at most; more are written as several files, "
-                "NAME-00001-of-00003.gguf and so on; 0: one file",
-                Q, kInput),
-        "one file")),
+    no_variable(integer("max_shard_size", 0, kMaxBytes, "0",
+                        "bytes of tensors that a file has at most; more are written as several "
+                        "files, NAME-00001-of-00003.gguf and so on; 0: one file",
+                        Q, kInput)),
     no_variable(flag("overwrite", "replace OUT if it is there", Q, kInput)),
     no_variable(text("prompt", "TEXT",
                      "the text to go on from; - reads it from standard input, as it is", G,

@@ -16,12 +16,13 @@ using nlohmann::json;
 // programs, or who made the file.
 constexpr std::string_view kMetadata[] = {
     "architectures", "auto_map", "model_type", "transformers_version", "dtype", "torch_dtype",
-    "_name_or_path", "name_or_path", "id2label", "label2id", "num_labels", "problem_type",
-    "finetuning_task", "task_specific_params", "tokenizer_class", "model_max_length",
-    "max_sequence_length", "max_seq_length", "max_length", "language", "is_llama_config",
-    "transformers.js_config", "sentence_transformers",
+    "_name_or_path", "_model_name_or_path", "name_or_path", "_num_labels", "id2label", "label2id",
+    "num_labels", "problem_type", "finetuning_task", "task_specific_params", "tokenizer_class",
+    "model_max_length", "max_sequence_length", "max_seq_length", "max_length", "language",
+    "is_llama_config", "transformers.js_config", "sentence_transformers",
     // How it is run elsewhere.
-    "use_cache", "cache_implementation", "attn_implementation", "use_flash_attn",
+    "use_cache", "cache_implementation", "attn_implementation", "_attn_implementation",
+    "_attn_implementation_autoset", "_flash_attn_2_enabled", "use_flash_attn",
     "use_flash_attention", "use_bfloat16", "return_dict", "return_dict_in_generate", "torchscript",
     "output_attentions", "output_hidden_states", "output_past", "output_scores",
     "output_router_logits", "pretraining_tp", "gradient_checkpointing", "tf_legacy_loss",

@@ -89,6 +89,7 @@ TEST_F(HfModelFolder, FieldsThatAskForNothingAreTaken) {
                         {"num_key_value_heads", {2, 2}},
                         {"intermediate_size", std::vector<int>(2, config()["intermediate_size"])},
                         // Of training and of other programs.
+                        {"_attn_implementation_autoset", true},
                         {"attention_dropout", 0.5},
                         {"do_sample", true},
                         {"temperature", 0.6},
@@ -128,7 +129,7 @@ TEST_F(HfModelFolder, FieldsThatAskForSomethingElseAreRefusedByName) {
 
 TEST_F(HfModelFolder, FieldsWithNamesOfTrainingAreNoted) {
   json c = config();
-  c["_attn_implementation_autoset"] = true;
+  c["_something_private"] = true;
   c["my_dropout"] = 0.1;
   c["lm_loss_weight\x1b"] = 2;
   const auto read = read_hf_metadata(c.dump(), "config.json", "");
@@ -136,7 +137,7 @@ TEST_F(HfModelFolder, FieldsWithNamesOfTrainingAreNoted) {
   ASSERT_EQ(read->notes.size(), 1u);
   EXPECT_EQ(read->notes[0],
             "config.json: not known, and passed over by their names: "
-            "'_attn_implementation_autoset', 'lm_loss_weight\\x1b', 'my_dropout'");
+            "'_something_private', 'lm_loss_weight\\x1b', 'my_dropout'");
 }
 
 // Whatever a field says, it is read or refused, and a message shows nothing that a terminal obeys.

@@ -60,8 +60,8 @@ std::vector<EndToken> end_tokens(const TokenizerSpec& spec) {
     if (is_usual_end(spec, i))
       ends.push_back({TokenId{static_cast<int32_t>(i)}, EndReason::usual_name});
   std::ranges::stable_sort(ends, {}, &EndToken::id);
-  const auto repeated = std::ranges::unique(ends, {}, &EndToken::id);
-  ends.erase(repeated.begin(), repeated.end());
+  const auto same = [](const EndToken& a, const EndToken& b) { return a.id == b.id; };
+  ends.erase(std::unique(ends.begin(), ends.end(), same), ends.end());
   return ends;
 }
 
