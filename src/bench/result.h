@@ -15,7 +15,9 @@ namespace octavo {
 struct RequestRecord {
   double arrival_s = 0;
   std::optional<double> scheduled_s = {};   // first part in a step; nothing: never
-  std::vector<double> token_s = {};         // when each token of the answer came; ascending
+  // When the tokens of the answer came; ascending. Of a server: when its events did, each of which
+  // may bring several tokens.
+  std::vector<double> token_s = {};
   std::optional<int> reported_tokens = {};  // of the answer, where the server counted them itself
   double end_s = 0;
   int prompt_tokens = 0;
@@ -24,6 +26,10 @@ struct RequestRecord {
   std::string finish_reason = {};  // "stop" or "length"; anything else: how it failed
 
   int output_tokens() const { return reported_tokens.value_or(static_cast<int>(token_s.size())); }
+  // That came at each of the times; events tell no more than how many they were together.
+  double tokens_per_time() const {
+    return token_s.empty() ? 0 : output_tokens() / static_cast<double>(token_s.size());
+  }
   bool completed() const { return finish_reason == "stop" || finish_reason == "length"; }
   // Turned away by a server that had too much to do, as is right.
   bool rejected() const { return finish_reason == "status 429"; }
@@ -32,7 +38,7 @@ struct RequestRecord {
   double ttft_s() const { return token_s.front() - arrival_s; }
   double e2el_s() const { return token_s.back() - arrival_s; }
   std::optional<double> tpot_s() const {
-    if (output_tokens() < 2) return std::nullopt;
+    if (output_tokens() < 2 || token_s.size() < 2) return std::nullopt;
     return (token_s.back() - token_s.front()) / (output_tokens() - 1);
   }
   bool operator==(const RequestRecord&) const = default;
