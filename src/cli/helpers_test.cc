@@ -88,6 +88,14 @@ TEST(Terminal, MessagesAreOneLineOfText) {
   EXPECT_EQ(one_line("\xFF\x1b"), "\xEF\xBF\xBD\xEF\xBF\xBD");
 }
 
+TEST(Pacer, IsDueEverySoManySecondsAndNotAtOnce) {
+  Pacer pacer(5);
+  std::vector<int> due;
+  for (int second = 0; second < 20; ++second)
+    if (pacer.due(second)) due.push_back(second);
+  EXPECT_EQ(due, (std::vector<int>{5, 10, 15}));
+}
+
 TEST(Table, AlignsColumns) {
   EXPECT_EQ(format_table({{"a", "1"}, {"long", "20"}}, "lr"), "a      1\nlong  20\n");
 }

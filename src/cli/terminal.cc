@@ -106,6 +106,12 @@ void Terminal::progress(std::string_view line) {
   write_all(STDERR_FILENO, fmt::format("{}{}", kEraseLine, line));
 }
 
+void Terminal::milestone(std::string_view line) {
+  if (shows_progress_) return progress(line);
+  const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start_;
+  if (pacer_.due(passed.count())) say(line);
+}
+
 void Terminal::clear_progress() {
   if (progress_.empty()) return;
   progress_.clear();

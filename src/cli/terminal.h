@@ -1,12 +1,31 @@
 // Standard output, and what is said beside it on standard error.
 #pragma once
 
+#include <chrono>
 #include <string>
 #include <string_view>
 
 #include "base/result.h"
 
 namespace octavo::cli {
+
+// Something that is done every so many seconds at most, and for the first time when so many have
+// passed.
+class Pacer {
+ public:
+  explicit Pacer(double every_s) : every_s_(every_s) {}
+
+  bool due(double now_s) {
+    if (now_s - last_s_ < every_s_) return false;
+    last_s_ = now_s;
+    return true;
+  }
+
+ private:
+  double every_s_, last_s_ = 0;
+};
+
+inline constexpr double kMilestone_s = 5;
 
 class Terminal {
  public:
@@ -40,11 +59,17 @@ class Terminal {
   void progress(std::string_view line);
   void clear_progress();
 
+  // The same for work that may take minutes. Where nothing can be replaced (a pipe, a file), a line
+  // now and then, so that whoever waits there hears of it, too.
+  void milestone(std::string_view line);
+
  private:
   bool input_is_terminal_, output_is_terminal_, error_is_terminal_;
   bool shows_progress_;
   std::string progress_;  // the line that stands there, or empty
   int write_error_ = 0;   // errno
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  Pacer pacer_{kMilestone_s};
 };
 
 // `text` with control characters, C1 included, as U+FFFD; newline and tab stay. REQUIRES: whole
