@@ -95,22 +95,27 @@ constexpr std::array kCommands = {
                 "Compares ways of doing the same work.",
                 "The same requests run with the technique and with its baseline, on engines of "
                 "their own; each has its own requests unless --synthetic or --trace gives others. "
-                "Prompts are random tokens, answers have the length they are given. A table and a "
-                "page of plots (--html) show throughput, latencies and the use of the KV cache.\n\n"
+                "Prompts are random tokens, answers have the length they are given. All settings "
+                "run in turns, in several rounds of seconds (with --full, of minutes). The answer "
+                "comes first, with the lowest and highest ratio of a round; what is no difference "
+                "beyond noise is said to be none. A table and a page of plots (--html) show "
+                "throughput, latencies and the use of the KV cache.\n\n"
                 "batching: static batches, padded or not, and continuous ones. paging: whole "
                 "contexts reserved side by side, and blocks, in the same memory. prefix: the "
                 "prefix cache off and on. shared-attention: a shared prefix read by each sequence, "
-                "and once for all. chunking: eight streams when a long prompt arrives, unchunked, "
-                "over budgets of tokens and of time. scheduling-policy, block-size, max-num-seqs, "
+                "and once for all. chunking: streams being written when a long prompt arrives, "
+                "unchunked, over budgets of tokens and of time. scheduling-policy, block-size, "
+                "max-num-seqs, "
                 "max-num-batched-tokens: their values. kv-cache: for each of --contexts, greedy "
                 "tokens are generated after a prompt of that length with and without the cache; "
-                "times are medians, from the first generated token to the last.\n\n"
+                "times are those of one token.\n\n"
                 "TTFT is the time to the first token from arrival, TPOT the time per token after "
                 "it, ITL a single gap, E2EL the time to the last token."},
     CommandSpec{Command::bench_throughput, "bench throughput", kModelOnly,
                 "Measures how fast many requests are served, offline.",
                 "Requests come from --synthetic or --trace, else 64 prompts of 32 to 512 tokens "
-                "with answers of 16 to 128. All are handed over at once, or --max-concurrency at a "
+                "with answers of 16 to 128; of several --max-concurrency without --full, 16 of 16 "
+                "to 64 with 8 to 24. All are handed over at once, or --max-concurrency at a "
                 "time, or as they arrive where they have times."},
     CommandSpec{
         Command::bench_latency, "bench latency", kModelOnly,

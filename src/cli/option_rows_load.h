@@ -28,8 +28,13 @@ inline constexpr std::array kLoadRows = {
 
     no_variable(
         integer("num_prompts", 1, 1e6, "100", "requests to send; of a file: at most", V, kLoad)),
-    no_variable(integer("max_concurrency", 0, kMaxInt, "0",
-                        "requests in flight at most; 0: no limit", V, kLoad)),
+    no_variable(
+        list(OptionKind::integer_list, "max_concurrency", "LIST", 0, "0",
+             "requests in flight at most, 0: no limit; of several, as in 1,2,4,8, a load of "
+             "--num-prompts for each, and one page of all",
+             V, kLoad)),
+    no_variable(integer("repeat", 1, 100, "1",
+                        "rounds over all loads; figures are medians over them", V, kLoad)),
     no_variable(shown_default(
         text("request_rate", "X|inf", "requests per second; inf: all at once", V, kLoad), "inf")),
     no_variable(
