@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <iterator>
 #include <sstream>
 
@@ -32,6 +33,15 @@ std::string did_you_mean(std::string_view name, std::span<const std::string> can
   return nearest.empty() ? "" : fmt::format("; did you mean {}?", nearest);
 }
 
+// Kubernetes gives every container variables about each Service of its namespace. For one named
+// "octavo", OCTAVO_PORT is "tcp://10.96.0.12:8000"; for "octavo-x" it is OCTAVO_X_PORT.
+bool is_address_of_service(std::string_view variable, std::string_view text) {
+  constexpr std::array<std::string_view, 3> kProtocols = {"tcp://", "udp://", "sctp://"};
+  return variable.ends_with("_PORT") &&
+         std::any_of(kProtocols.begin(), kProtocols.end(),
+                     [&](std::string_view protocol) { return text.starts_with(protocol); });
+}
+
 // A flag as written: the option it sets, and to what if that is in its name.
 struct FlagMatch {
   const OptionSpec* spec;
@@ -42,7 +52,7 @@ struct FlagMatch {
 class Reader {
  public:
   Reader(const CommandSpec& command, std::span<const std::string> arguments)
-      : invocation_{&command, {}, OptionValues(command.command)},
+      : invocation_{&command, {}, OptionValues(command.command), {}},
         arguments_(arguments),
         specs_(options_of(command.command)) {}
 
@@ -121,9 +131,19 @@ class Reader {
     const std::string name = variable_of(spec.name);
     const std::optional<std::string> text = environment(name);
     if (!text || text->empty()) return {};
+    if (is_address_of_service(name, *text))
+      return warn_of_service(name, spec, *text), Result<void>{};
     if (!spec.takes_words) return add_text(name, spec, *text);
     for (const std::string& word : words_of(*text)) OCTAVO_CHECK_OK(add_text(name, spec, word));
     return {};
+  }
+
+  void warn_of_service(const std::string& name, const OptionSpec& spec, const std::string& text) {
+    invocation_.warnings.push_back(
+        fmt::format("{} is {}, the address that Kubernetes gives of a Service of that name; it is "
+                    "not taken as {}, which a flag sets; 'enableServiceLinks: false' in the Pod's "
+                    "specification keeps such variables away",
+                    name, quote(text), flag_of(spec.name)));
   }
 
   Result<void> read_file() {

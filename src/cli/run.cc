@@ -55,8 +55,11 @@ Result<void> dispatch(const Invocation& invocation, Terminal& terminal) {
 Result<void> run_command_line(std::span<const std::string> arguments,
                               const Environment& environment, Terminal& terminal) {
   OCTAVO_TRY(const CommandLine line, parse_command_line(arguments, environment));
-  if (const auto* invocation = std::get_if<Invocation>(&line))
+  if (const auto* invocation = std::get_if<Invocation>(&line)) {
+    for (const std::string& warning : invocation->warnings)
+      terminal.say(fmt::format("octavo: warning: {}", warning));
     return dispatch(*invocation, terminal);
+  }
   if (const auto* help = std::get_if<HelpRequest>(&line))
     terminal.write(help->command ? help_text(*help->command) : help_text());
   else

@@ -113,6 +113,13 @@ class Refused(Case):
     def test_a_prompt_that_is_not_utf8(self):
         self.refused(2, ["--prompt", "not UTF-8 at byte 1"], "generate", TINY, "--prompt", os.fsdecode(b"a\xff"))
 
+    def test_what_kubernetes_says_of_a_service_is_a_warning(self):
+        run = octavo("serve", self.tmp / "none.gguf", "--uds", self.tmp / "socket",
+                     env={"OCTAVO_PORT": "tcp://10.96.0.12:8000", "OCTAVO_SERVICE_PORT": "8000"})
+        warning, error = run.error.splitlines()
+        self.assertTrue(warning.startswith("octavo: warning: OCTAVO_PORT is 'tcp://10.96.0.12:8000'"), warning)
+        self.assertIn("none.gguf", error)
+
 
 def tensor_row(content, name):
     """Offsets of a tensor's type and data offset in a GGUF file's table."""
