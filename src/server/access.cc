@@ -149,9 +149,10 @@ std::optional<ApiError> Access::check_key(const http::Request& request, RouteAcc
 http::Headers Access::cors_headers(const http::Request& request) const {
   const std::string* origin = http::find_header(request.headers, "origin");
   if (!origin || !allows_origin(*origin)) return {};
-  http::Headers headers = {{"Access-Control-Allow-Origin", *origin},
-                           {"Vary", "Origin"},
-                           {"Access-Control-Expose-Headers", "X-Request-Id, Retry-After"}};
+  http::Headers headers = {
+      {"Access-Control-Allow-Origin", *origin},
+      {"Vary", "Origin"},
+      {"Access-Control-Expose-Headers", "X-Request-Id, Retry-After, X-Octavo-Warnings"}};
   if (options_.cors.allow_credentials)
     headers.push_back({"Access-Control-Allow-Credentials", "true"});
   return headers;

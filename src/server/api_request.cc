@@ -162,14 +162,17 @@ ApiResult<TokenizeRequest> parse_tokenize_request(std::string_view body, const A
       .add_special_tokens = draft.add_special_tokens.value_or(!is_llama_shape),
       .parse_special = draft.parse_special,
       .return_token_strs = draft.return_token_strs,
-      .is_llama_shape = is_llama_shape};
+      .is_llama_shape = is_llama_shape,
+      .warnings = std::move(draft.warnings)};
 }
 
 ApiResult<DetokenizeRequest> parse_detokenize_request(std::string_view body,
                                                       const ApiLimits& limits) {
   OCTAVO_TRY(RequestDraft draft, read_body(body, kDetokenize, limits));
   if (!draft.tokens) return refuse_field("tokens", "tokens is missing");
-  return DetokenizeRequest{.model = std::move(draft.model), .tokens = std::move(*draft.tokens)};
+  return DetokenizeRequest{.model = std::move(draft.model),
+                           .tokens = std::move(*draft.tokens),
+                           .warnings = std::move(draft.warnings)};
 }
 
 }  // namespace octavo

@@ -14,6 +14,7 @@
 #include "core/sampling_params.h"
 #include "llm/prompt.h"
 #include "server/api_error.h"
+#include "server/api_warnings.h"
 #include "text/answer_parser.h"
 
 namespace octavo {
@@ -50,6 +51,7 @@ struct GenerationRequest {
   bool echo = false;                               // the answer begins with the prompt
   std::optional<int> num_speculative_tokens = {};  // as in Request
   std::string prediction = {};                     // what much of the answer may repeat
+  ApiWarnings warnings = {};
 };
 
 struct ChatRequest : GenerationRequest {
@@ -96,10 +98,12 @@ struct TokenizeRequest {
   bool parse_special = true;
   bool return_token_strs = false;
   bool is_llama_shape = false;
+  ApiWarnings warnings = {};
 };
 struct DetokenizeRequest {
   std::string model = {};
   std::vector<TokenId> tokens = {};
+  ApiWarnings warnings = {};
 };
 
 ApiResult<ChatRequest> parse_chat_request(std::string_view body, const ApiLimits& limits);

@@ -131,7 +131,12 @@ Json answer_json(const Operation& operation) {
                  : operation.type == kJson ? Json{{"type", "object"}}
                                            : Json{{"type", "string"}}}};
   if (operation.streams) content["text/event-stream"] = {{"schema", reference("Events")}};
-  return {{"description", "The answer"}, {"content", std::move(content)}};
+  Json json = {{"description", "The answer"}, {"content", std::move(content)}};
+  if (operation.method == "post")
+    json["headers"][std::string(kWarningsHeader)] = {
+        {"description", "A JSON list of what was taken and has no effect; absent: nothing"},
+        {"schema", {{"type", "string"}}}};
+  return json;
 }
 
 Json refusal_json(const Refusal& refusal, const Operation& operation) {

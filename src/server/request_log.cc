@@ -73,6 +73,7 @@ Json json_of(const RequestLine& line) {
     json["finish_reason"] = line.finish_reason;
   }
   if (!line.error.empty()) json["error"] = line.error;
+  if (!line.warnings.empty()) json["warnings"] = line.warnings;
   if (!line.prompt.empty()) json["prompt"] = line.prompt;
   return json;
 }

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/result.h"
 
@@ -34,7 +35,8 @@ struct RequestLine {
   double queue_s = 0, ttft_s = 0;
   std::string finish_reason = {};
   std::string error = {};
-  std::string prompt = {};  // only if asked for
+  std::vector<std::string> warnings = {};  // what the request asked for to no effect
+  std::string prompt = {};                 // only if asked for
 };
 
 class Log {

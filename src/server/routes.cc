@@ -212,14 +212,17 @@ http::Headers Service::headers_of(const http::Request& request,
   return headers;
 }
 
-void Service::respond(const Exchange& exchange, http::Response response, std::string error) {
+void Service::respond(const Exchange& exchange, http::Response response, std::string error,
+                      ApiWarnings warnings) {
   const http::Request& request = exchange->request();
   std::string id = request_id_of(request);
   for (http::Header& header : headers_of(request, id))
     response.headers.push_back(std::move(header));
+  add_warnings_header(warnings, response.headers);
   RequestLine line = line_of(request, std::move(id));
   line.status = response.status;
   line.error = std::move(error);
+  line.warnings = std::move(warnings);
   line.seconds = steady_now_s() - request.received_s;
   const Route* route = nullptr;
   for (const Route& candidate : routes())
@@ -239,8 +242,9 @@ void Service::respond(const Exchange& exchange, const ApiError& error) {
   respond(exchange, std::move(response), error.message);
 }
 
-void Service::respond_json(const Exchange& exchange, std::string json) {
-  respond(exchange, http::Response{.headers = {}, .body = std::move(json)});
+void Service::respond_json(const Exchange& exchange, std::string json, ApiWarnings warnings) {
+  respond(exchange, http::Response{.headers = {}, .body = std::move(json)}, {},
+          std::move(warnings));
 }
 
 // --- answers --------------------------------------------------------------------------------

@@ -360,6 +360,8 @@ void Service::start(const Exchange& exchange, ApiRequest& request, std::vector<R
                          .include_usage = request.include_usage,
                          .continuous_usage_stats = request.continuous_usage_stats,
                          .line = line_of(exchange->request(), request_id)};
+  add_warnings_header(request.warnings, session.headers);
+  session.line.warnings = request.warnings;
   if (options_.log_prompts) session.line.prompt = exchange->request().body;
   int64_t id = 0;
   {
@@ -429,14 +431,16 @@ void Service::post_tokenize(const Exchange& exchange) {
     if (!encoded) return respond(exchange, encoded.error());
     ids = std::move(*encoded);
   }
-  respond_json(exchange, tokenize_answer(*request, ids, tokenizer, serving_.limits.max_model_len));
+  respond_json(exchange, tokenize_answer(*request, ids, tokenizer, serving_.limits.max_model_len),
+               std::move(request->warnings));
 }
 
 void Service::post_detokenize(const Exchange& exchange) {
   auto request = parse_detokenize_request(exchange->request().body, serving_.limits);
   if (!request) return respond(exchange, request.error());
   if (auto found = find_adapter(request->model); !found) return respond(exchange, found.error());
-  respond_json(exchange, detokenize_answer(*request, *serving_.loaded.tokenizer));
+  respond_json(exchange, detokenize_answer(*request, *serving_.loaded.tokenizer),
+               std::move(request->warnings));
 }
 
 }  // namespace octavo

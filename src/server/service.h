@@ -124,9 +124,10 @@ class Service {
   void start(const Exchange& exchange, ApiRequest& request, std::vector<Request> prompts,
              std::string_view id_prefix, std::vector<std::optional<std::string>> prompt_texts = {});
 
-  void respond(const Exchange& exchange, http::Response response, std::string error = {});
+  void respond(const Exchange& exchange, http::Response response, std::string error = {},
+               ApiWarnings warnings = {});
   void respond(const Exchange& exchange, const ApiError& error);
-  void respond_json(const Exchange& exchange, std::string json);
+  void respond_json(const Exchange& exchange, std::string json, ApiWarnings warnings = {});
   http::Headers headers_of(const http::Request& request, const std::string& request_id) const;
 
   ServeOptions options_;
