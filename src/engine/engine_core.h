@@ -79,7 +79,7 @@ class EngineCore {
 
   // Whether a request can be served at all. Errors: invalid_argument (parameters, an empty prompt,
   // ids that are no tokens), context_overflow (prompt, or prompt plus max_tokens, longer than
-  // max_model_len), resource_exhausted (more KV blocks than there are).
+  // max_model_len or than what all KV blocks hold).
   Result<void> check(const Request& request) const;
 
   // What the request's cached prefixes are found under.

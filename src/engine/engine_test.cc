@@ -158,6 +158,7 @@ TEST(Engine, LengthsAgainstAContextOf32) {
     if (c.expected < 0) {
       ASSERT_FALSE(out) << c.prompt;
       EXPECT_EQ(out.error().code, ErrorCode::context_overflow);
+      EXPECT_TRUE(out.error().message.starts_with("this model's maximum context length is 32 "));
       EXPECT_NE(out.error().message.find(std::to_string(c.prompt)), std::string::npos);
       EXPECT_NE(out.error().message.find("32"), std::string::npos);
       continue;
