@@ -215,7 +215,7 @@ void Sampler::bar_end_of_answer(const SampleRequest& request) {
 Result<TokenId> Sampler::find_best() const {
   const TokenId best = argmax(logits_);
   if (logits_[raw(best)] == kRuledOut)
-    return fail(ErrorCode::numeric_error,
+    return fail(ErrorCode::invalid_argument,
                 "every token that the model allows is barred by allowed_token_ids, bad_words, "
                 "min_tokens or what the answer has to look like; bar fewer");
   return best;

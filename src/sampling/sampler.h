@@ -67,9 +67,9 @@ class Sampler {
 
   int num_tokens() const { return num_tokens_; }
 
-  // Errors: numeric_error for a bad row, or if every token that has a finite logit is barred;
-  // invalid_argument if the row or the mask is too short or an id of the history, the bias or the
-  // barred ids is no token.
+  // Errors: numeric_error for a bad row; invalid_argument if every token that has a finite logit is
+  // barred, if the row or the mask is too short, or if an id of the history, the bias or the barred
+  // ids is no token.
   Result<Sample> sample(std::span<const float> logits, const SampleRequest& request);
 
   // A token with the same probabilities as those of sample(), preferably one of the guesses. Where

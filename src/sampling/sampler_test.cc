@@ -198,7 +198,7 @@ TEST(MinTokens, IsAnErrorIfNothingElseIsPossible) {
   const auto result =
       sample({-kInf, 3}, with([](auto& p) { p.min_tokens = 1; }), {{}, {}, tokens({1})});
   ASSERT_FALSE(result);
-  EXPECT_EQ(result.error().code, ErrorCode::numeric_error);
+  EXPECT_EQ(result.error().code, ErrorCode::invalid_argument);
   EXPECT_NE(result.error().message.find("min_tokens"), std::string::npos);
 }
 
@@ -229,7 +229,7 @@ TEST(Sampler, Mask) {
   EXPECT_FALSE(sample(row, {}, {{}, {}, {}, {0b0111}})) << "too short";
   const auto none = sample(row, {}, {{}, {}, {}, {0, 0}});
   ASSERT_FALSE(none);
-  EXPECT_EQ(none.error().code, ErrorCode::numeric_error);
+  EXPECT_EQ(none.error().code, ErrorCode::invalid_argument);
 }
 
 TEST(BadWords, BarTheLastTokenWhereTheAnswerEndsInTheOthers) {
