@@ -93,14 +93,21 @@ Result<void> validate_lengths(const SamplingParams& p) {
   return expect_within("min_tokens", p.min_tokens, 0, longest, "0 to max_tokens");
 }
 
-Result<void> validate_logprobs(std::string_view field, std::optional<int> count, int cap) {
+Result<void> validate_logprobs(std::string_view field, std::optional<int> count, int cap,
+                               int vocab_size) {
   if (!count) return {};
   if (cap == kNoLogprobsCap)
     return expect_within(field, *count, -1, kLargestInt, "0 or more; -1 for all");
+  if (may_ask_for_all_logprobs(cap, vocab_size))
+    return expect_within(field, *count, -1, cap, fmt::format("0 to {}; -1 for all", cap));
   return expect_within(field, *count, 0, cap, fmt::format("0 to {}", cap));
 }
 
 }  // namespace
+
+bool may_ask_for_all_logprobs(int max_logprobs, int vocab_size) {
+  return max_logprobs == kNoLogprobsCap || max_logprobs >= vocab_size;
+}
 
 Result<void> validate(const SamplingParams& params, int vocab_size, int max_logprobs) {
   OCTAVO_CHECK_OK(
@@ -111,8 +118,8 @@ Result<void> validate(const SamplingParams& params, int vocab_size, int max_logp
   OCTAVO_CHECK_OK(validate_stops(params, vocab_size));
   OCTAVO_CHECK_OK(validate_barred(params, vocab_size));
   OCTAVO_CHECK_OK(validate_lengths(params));
-  OCTAVO_CHECK_OK(validate_logprobs("logprobs", params.logprobs, max_logprobs));
-  return validate_logprobs("prompt_logprobs", params.prompt_logprobs, max_logprobs);
+  OCTAVO_CHECK_OK(validate_logprobs("logprobs", params.logprobs, max_logprobs, vocab_size));
+  return validate_logprobs("prompt_logprobs", params.prompt_logprobs, max_logprobs, vocab_size);
 }
 
 }  // namespace octavo

@@ -53,11 +53,12 @@ inline constexpr size_t kMaxStopBytes = 4096;
 inline constexpr size_t kMaxBadWords = 1024;
 inline constexpr int kMaxLogprobs = 20;  // the cap of OpenAI's API and vLLM's default
 inline constexpr int kNoLogprobsCap = -1;
+bool may_ask_for_all_logprobs(int max_logprobs, int vocab_size);
 
 // Refuses what lies outside the ranges above, NaN included. The error names field, value and range.
 // `vocab_size` is the number of tokens of the tokenizer, which may be fewer than the rows of the
 // output matrix. `max_logprobs` caps logprobs and prompt_logprobs; with kNoLogprobsCap any number
-// is allowed, and -1 for all.
+// is allowed. -1, for all, is allowed where the cap allows as many as there are tokens.
 Result<void> validate(const SamplingParams& params, int vocab_size,
                       int max_logprobs = kMaxLogprobs);
 

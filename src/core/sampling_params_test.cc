@@ -99,6 +99,11 @@ TEST(SamplingParams, AllLogprobsNeedTheCapLifted) {
         validate_with([&](auto& p) { p.logprobs = p.prompt_logprobs = count; }, kNoLogprobsCap))
         << count;
   EXPECT_FALSE(validate_with([](auto& p) { p.logprobs = -2; }, kNoLogprobsCap));
+  for (const int cap : {kVocab, kVocab + 1}) {
+    EXPECT_TRUE(validate_with([](auto& p) { p.logprobs = p.prompt_logprobs = -1; }, cap)) << cap;
+    EXPECT_FALSE(validate_with([](auto& p) { p.logprobs = -2; }, cap)) << cap;
+  }
+  EXPECT_FALSE(validate_with([](auto& p) { p.prompt_logprobs = -1; }, kVocab - 1));
 }
 
 TEST(SamplingParams, SeveralGreedyAnswersAreAllowed) {

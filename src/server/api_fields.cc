@@ -525,7 +525,7 @@ std::string with_numbers(std::string text, const ApiLimits& limits) {
       {"@max_choices", std::min(limits.max_choices, kMaxChoices)},
       {"@embedding_size", limits.embedding_size > 0 ? limits.embedding_size : kLargest},
       {"@least_dimensions", limits.matryoshka ? 1 : std::max(limits.embedding_size, 1)},
-      {"@min_logprobs", has_cap ? 0 : -1},
+      {"@min_logprobs", may_ask_for_all_logprobs(limits.max_logprobs, limits.vocab_size) ? -1 : 0},
       {"@max_draft_tokens", kMaxDraftTokens},
       {"@max_logprobs", has_cap ? limits.max_logprobs : kLargest},
   };
