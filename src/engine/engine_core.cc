@@ -111,6 +111,7 @@ void EngineCore::add(RequestId id, Request request, RequestEvents events, double
   const SamplingParams& params = added.request.params;
   added.bad_words = *encode_bad_words(params.bad_words, tokenizer_);
   added.max_tokens = *tokens_to_generate(added.request, scheduler_->options().max_model_len);
+  added.output.metrics.max_tokens = added.max_tokens;
   const auto& pooling = added.request.pooling;
   if (pooling)
     added.pooler.emplace(*pooling, static_cast<int>(added.prompt().size()));
@@ -185,6 +186,7 @@ bool EngineCore::step(std::stop_token stop) {
   }
 
   ++step_;
+  num_prompt_tokens_ = 0;
   heartbeat_.beat(EnginePhase::planning);
   const double guess_s = now();
   if (options_.speculator) guess();
@@ -218,6 +220,7 @@ bool EngineCore::step(std::stop_token stop) {
   if (options_.on_step) {
     report.commit_s = now() - drawn_s;
     report.draw_s = drawn_s - planned_s - report.forward_s;
+    report.num_prompt_tokens = num_prompt_tokens_;
     for (const StepOutcome& outcome : outcomes_)
       report.num_tokens += static_cast<int>(outcome.tokens.size());
     options_.on_step(report);
@@ -450,7 +453,7 @@ void EngineCore::tell(const Active& request, const Sequence& choice, std::string
                       size_t num_tokens) {
   if (!request.events.on_delta) return;
   if (text.empty() && num_tokens == 0 && !choice.finished()) return;
-  ChoiceDelta delta{choice.index(), text, {}, {}};
+  ChoiceDelta delta{.index = choice.index(), .step = step_, .text = text};
   delta.token_ids = std::span(choice.tokens()).last(num_tokens);
   if (!choice.logprobs().empty()) delta.logprobs = std::span(choice.logprobs()).last(num_tokens);
   if (choice.finished()) {
@@ -472,6 +475,7 @@ void EngineCore::tell_prefill(const StepChunk& chunk) {
 
 void EngineCore::tell_prompt_done(const Active& request) {
   const auto total = static_cast<int>(request.prompt().size());
+  num_prompt_tokens_ += total;
   if (request.events.on_prefill) request.events.on_prefill(total, total);
   if (request.events.on_prompt_done) request.events.on_prompt_done(request.output);
 }

@@ -31,12 +31,13 @@ namespace octavo {
 // One step, for measurements; seconds of the engine's clock.
 struct StepReport {
   double start_s = 0;
-  double draft_s = 0;    // guessing what comes next
-  double plan_s = 0;     // deciding, and taking blocks
-  double forward_s = 0;  // the model, logits included
-  double draw_s = 0;     // sampling
-  double commit_s = 0;   // the rest: bookkeeping, text, events
-  int num_tokens = 0;    // that answers gained
+  double draft_s = 0;         // guessing what comes next
+  double plan_s = 0;          // deciding, and taking blocks
+  double forward_s = 0;       // the model, logits included
+  double draw_s = 0;          // sampling
+  double commit_s = 0;        // the rest: bookkeeping, text, events
+  int num_tokens = 0;         // that answers gained
+  int num_prompt_tokens = 0;  // of prompts that have been read to their end, found ones included
   const Step* step = nullptr;
   const Scheduler* scheduler = nullptr;
   const SpeculatorStats* speculation = nullptr;  // nullptr: nothing is guessed
@@ -219,7 +220,8 @@ class EngineCore {
   std::vector<StepOutcome> outcomes_;
   Heartbeat heartbeat_;
   double drawn_at_ = 0;
-  int64_t step_ = 0;  // its number
+  int64_t step_ = 0;           // its number
+  int num_prompt_tokens_ = 0;  // as StepReport has them
 };
 
 }  // namespace octavo

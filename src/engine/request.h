@@ -1,6 +1,7 @@
 // What the engine is asked for, and whom it tells.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -40,10 +41,11 @@ struct Request {
   std::shared_ptr<const std::vector<TokenId>> prediction = {};
 };
 
-// What choice `index` gained in one step; concatenated, the texts are CompletionOutput::text, and
-// so on. Valid during the call.
+// What choice `index` gained, a token at a time; concatenated, the texts are
+// CompletionOutput::text, and so on. Valid during the call.
 struct ChoiceDelta {
   int index = 0;
+  int64_t step = 0;            // of the engine: guesses that came true come with the same
   std::string_view text = {};  // may be empty: held back until it is complete
   std::span<const TokenId> token_ids = {};
   std::span<const TokenLogprobs> logprobs = {};  // one per token, if asked for

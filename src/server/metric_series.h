@@ -132,7 +132,7 @@ class RejectionSeries {
   void count(std::string_view reason);  // any other than those it begins with is "other"
 
  private:
-  std::map<std::string, prometheus::Counter*, std::less<>> by_reason_;
+  std::map<std::string, prometheus::Counter*, std::less<>> by_reason_, by_limit_;
 };
 
 // Their labels are known when they come. Any thread.

@@ -31,9 +31,7 @@ class Metrics {
   explicit Metrics(MetricsOptions options);
   ~Metrics();
 
-  // Of each prompt that was handed to the engine.
-  void on_submit(int n, int max_tokens);
-  // Another token of a choice came `gap_s` after the one before it.
+  // A choice gained tokens in a step, `gap_s` after the step before that gave it some.
   void on_inter_token(double gap_s);
   // As RequestEvents::on_prompt_done has it: the first token is there.
   void on_prompt_done(const RequestOutput& output);

@@ -34,8 +34,12 @@ ApiError shutting_down() {
 
 // Labels that tell dashboards how the cache is set up, with vLLM's names.
 std::vector<std::pair<std::string, std::string>> cache_config(const EngineOptions& options,
-                                                              int num_blocks) {
+                                                              int num_blocks, int max_model_len) {
+  const int64_t num_tokens = int64_t{num_blocks} * options.block_size;
   return {{"block_size", std::to_string(options.block_size)},
+          {"kv_cache_size_tokens", std::to_string(num_tokens)},
+          {"kv_cache_max_concurrency",
+           fmt::format("{}", static_cast<double>(num_tokens) / std::max(max_model_len, 1))},
           {"num_gpu_blocks", std::to_string(num_blocks)},
           {"cache_dtype", options.kv_cache_dtype},
           {"enable_prefix_caching", options.enable_prefix_caching ? "True" : "False"},
@@ -108,7 +112,7 @@ const LoadedEngine& Service::set_ready(LoadedEngine loaded, EngineOptions option
   s.metrics = std::make_unique<Metrics>(
       MetricsOptions{.model_name = options_.served_model_names.front(),
                      .max_model_len = s.loaded.max_model_len,
-                     .cache_config = cache_config(s.options, num_blocks),
+                     .cache_config = cache_config(s.options, num_blocks, s.loaded.max_model_len),
                      .bytes_per_block = s.loaded.bytes_per_block,
                      .draft_bytes_per_block = s.loaded.draft_bytes_per_block,
                      .isa = std::string(s.loaded.isa),

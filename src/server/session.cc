@@ -83,7 +83,7 @@ Session::Session(SessionContext& context, std::shared_ptr<http::Exchange> exchan
                         .text = {},
                         .prompt = {},
                         .told = std::vector<bool>(n),
-                        .last_token_s = std::vector<double>(n),
+                        .last_tokens = std::vector<LastToken>(n),
                         .output = {}});
     so_far_.prompt_tokens += prompts_.back().num_tokens;
     num_seqs_ += prompt.params.n;
@@ -106,9 +106,6 @@ std::optional<ApiError> Session::enter_and_submit() {
     return refusal(*refused);
   }
   for (size_t i = 0; i < prompts_.size(); ++i) {
-    const SamplingParams& params = request_.prompts[i].params;
-    if (!request_.prompts[i].pooling)
-      context_.metrics.on_submit(params.n, params.max_tokens.value_or(0));
     const auto id = context_.engine.submit(std::move(request_.prompts[i]), events_of(i));
     if (!id) {
       fail(to_submit_error(id.error()));
@@ -171,11 +168,11 @@ void Session::note_started(size_t index) {
 }
 
 void Session::on_delta(size_t index, const ChoiceDelta& delta) {
-  double& last = prompts_[index].last_token_s[static_cast<size_t>(delta.index)];
-  if (!delta.token_ids.empty()) {
+  LastToken& last = prompts_[index].last_tokens[static_cast<size_t>(delta.index)];
+  if (!delta.token_ids.empty() && delta.step != last.step) {
     const double now = steady_now_s();
-    if (last > 0) context_.metrics.on_inter_token(now - last);
-    last = now;
+    if (last.at_s > 0) context_.metrics.on_inter_token(now - last.at_s);
+    last = {now, delta.step};
   }
   if (!request_.stream) return;
   ChoiceEvent event{.prompt_index = static_cast<int>(index),

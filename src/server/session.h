@@ -58,6 +58,10 @@ class Session : public std::enable_shared_from_this<Session> {
   const std::string& request_id() const { return request_.line.request_id; }
 
  private:
+  struct LastToken {
+    double at_s = 0;
+    int64_t step = 0;  // of the engine
+  };
   struct Prompt {
     std::optional<RequestId> id;  // under mutex_
     int n = 1;
@@ -66,7 +70,7 @@ class Session : public std::enable_shared_from_this<Session> {
     std::optional<std::string> text = {};     // for the first RequestOutput that is written
     std::optional<RequestOutput> prompt;      // what the first events of its choices may repeat
     std::vector<bool> told;                   // choices whose first event has been written
-    std::vector<double> last_token_s;         // of the engine's thread
+    std::vector<LastToken> last_tokens;       // of its choices; of the engine's thread
     std::optional<RequestOutput> output;
   };
   struct Item {  // what the engine said
