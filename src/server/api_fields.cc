@@ -1,7 +1,6 @@
 #include "server/api_fields.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -67,13 +66,7 @@ ApiResult<void> sampling(Json& value, const Context& c) {
 }
 
 ApiResult<void> read_model(Json& value, const Context& c) {
-  OCTAVO_CHECK_OK(read_as(value, c, c.draft.model));
-  if (!c.draft.model.empty()) return {};
-  return tl::unexpected<ApiError>({.status = 404,
-                                   .message = fmt::format("model is empty; served here: {}",
-                                                          fmt::join(c.limits.model_names, ", ")),
-                                   .param = "model",
-                                   .code = "model_not_found"});
+  return read_as(value, c, c.draft.model.emplace());
 }
 
 ApiResult<void> read_messages(Json& value, const Context& c) {

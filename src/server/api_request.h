@@ -1,5 +1,5 @@
 // Bodies of requests as checked types. Every field is read by one table (api_fields.cc), which also
-// writes the schema of /openapi.json. Errors have status 400, but for an empty model name (404).
+// writes the schema of /openapi.json. Errors have status 400.
 #pragma once
 
 #include <cstdint>
@@ -29,13 +29,12 @@ struct ApiLimits {
   bool trust_request_chat_template = false;
   int max_choices = 1024;  // prompts x n of one request
   int embedding_size = 0;
-  bool matryoshka = false;                    // embeddings may be cut
-  std::vector<std::string> model_names = {};  // of what is served, for messages
+  bool matryoshka = false;  // embeddings may be cut
 };
 
 // Both endpoints.
 struct GenerationRequest {
-  std::string model;  // empty: the request leaves the choice to the server
+  std::optional<std::string> model = {};  // unset: the request leaves the choice to the server
   SamplingParams params;
   bool max_tokens_is_default = false;  // then less is generated where the context has less room
   bool stream = false;
@@ -87,7 +86,7 @@ struct EmbeddingRequest : GenerationRequest {
 
 // Of /tokenize, in vLLM's shape (prompt, or messages) and llama.cpp's (content).
 struct TokenizeRequest {
-  std::string model = {};
+  std::optional<std::string> model = {};
   std::optional<std::string> text = {};
   std::optional<nlohmann::ordered_json> messages = {};  // instead of text
   ChatOptions chat = {};
@@ -101,7 +100,7 @@ struct TokenizeRequest {
   ApiWarnings warnings = {};
 };
 struct DetokenizeRequest {
-  std::string model = {};
+  std::optional<std::string> model = {};
   std::vector<TokenId> tokens = {};
   ApiWarnings warnings = {};
 };

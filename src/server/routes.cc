@@ -323,11 +323,12 @@ void Service::get_models(const Exchange& exchange) {
 }
 
 void Service::get_model(const Exchange& exchange) {
-  std::string id = exchange->request().path.substr(std::string_view("/v1/models/").size());
-  const auto adapter = find_adapter(id);
+  std::optional<std::string> id =
+      exchange->request().path.substr(std::string_view("/v1/models/").size());
+  const auto adapter = adapters_.resolve(id);
   if (!adapter) return respond(exchange, adapter.error());
   const Serving* serving = state_ == ServiceState::loading ? nullptr : &serving_;
-  respond_json(exchange, dump(model_card(id, options_.served_model_names.front(),
+  respond_json(exchange, dump(model_card(*id, options_.served_model_names.front(),
                                          *adapter != nullptr, serving)));
 }
 

@@ -1,7 +1,6 @@
 #include "server/service.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <ctime>
@@ -132,8 +131,7 @@ const LoadedEngine& Service::set_ready(LoadedEngine loaded, EngineOptions option
               .has_priorities = s.options.scheduling_policy == SchedulingPolicy::priority,
               .trust_request_chat_template = options_.trust_request_chat_template,
               .embedding_size = s.loaded.pooling.size,
-              .matryoshka = s.loaded.pooling.matryoshka,
-              .model_names = options_.served_model_names};
+              .matryoshka = s.loaded.pooling.matryoshka};
   s.context = std::make_unique<SessionContext>(
       SessionContext{.engine = *s.loaded.engine,
                      .metrics = *s.metrics,
@@ -227,25 +225,6 @@ ApiError Service::not_ready() const {
           .type = "service_unavailable",
           .code = "model_loading",
           .retry_after_s = 1};
-}
-
-std::optional<ApiError> Service::check_model(std::string& model) const {
-  const auto& names = options_.served_model_names;
-  if (model.empty()) model = names.front();
-  if (std::find(names.begin(), names.end(), model) != names.end()) return std::nullopt;
-  std::vector<std::string> served = names;
-  for (const std::string& name : adapters_.names()) served.push_back(name);
-  return ApiError{.status = 404,
-                  .message = fmt::format("there is no model '{}'; served here: {}", model,
-                                         fmt::join(served, ", ")),
-                  .param = "model",
-                  .code = "model_not_found"};
-}
-
-ApiResult<Adapters::Adapter> Service::find_adapter(std::string& model) const {
-  if (Adapters::Adapter adapter = adapters_.find(model)) return adapter;
-  if (auto error = check_model(model)) return tl::make_unexpected(std::move(*error));
-  return nullptr;
 }
 
 std::optional<ApiError> Service::check_generates() const {
@@ -353,7 +332,7 @@ void Service::start(const Exchange& exchange, ApiRequest& request, std::vector<R
   const std::string request_id = request_id_of(exchange->request(), request.request_id);
   AnswerHead head{.id = fmt::format("{}-{}", id_prefix, request_id),
                   .created = std::time(nullptr),
-                  .model = request.model,
+                  .model = *request.model,
                   .system_fingerprint = fmt::format("octavo-{}-{}", version(), serving_.loaded.isa),
                   .call_seed = fresh_seed()};
   SessionRequest session{.prompts = std::move(prompts),
@@ -385,7 +364,7 @@ void Service::start(const Exchange& exchange, ApiRequest& request, std::vector<R
 void Service::post_completions(const Exchange& exchange) {
   auto request = parse_completion_request(exchange->request().body, serving_.limits);
   if (!request) return respond(exchange, request.error());
-  auto adapter = find_adapter(request->model);
+  auto adapter = adapters_.resolve(request->model);
   if (!adapter) return respond(exchange, adapter.error());
   if (const auto error = check_generates()) return respond(exchange, *error);
   auto prompts = prompts_of(*request);
@@ -398,7 +377,7 @@ void Service::post_completions(const Exchange& exchange) {
 void Service::post_chat(const Exchange& exchange) {
   auto request = parse_chat_request(exchange->request().body, serving_.limits);
   if (!request) return respond(exchange, request.error());
-  auto adapter = find_adapter(request->model);
+  auto adapter = adapters_.resolve(request->model);
   if (!adapter) return respond(exchange, adapter.error());
   if (const auto error = check_generates()) return respond(exchange, *error);
   auto prompt = prompt_of(*request);
@@ -413,17 +392,20 @@ void Service::post_chat(const Exchange& exchange) {
 void Service::post_embeddings(const Exchange& exchange) {
   auto request = parse_embedding_request(exchange->request().body, serving_.limits);
   if (!request) return respond(exchange, request.error());
-  if (const auto error = check_model(request->model)) return respond(exchange, *error);
+  auto adapter = adapters_.resolve(request->model);
+  if (!adapter) return respond(exchange, adapter.error());
   auto requests = embedding_requests(*request, serving_.loaded.pooling, *serving_.loaded.tokenizer,
                                      serving_.limits.max_model_len);
   if (!requests) return respond(exchange, requests.error());
+  for (Request& prompt : *requests) prompt.adapter = *adapter;
   start(exchange, *request, std::move(*requests), "embd");
 }
 
 void Service::post_tokenize(const Exchange& exchange) {
   auto request = parse_tokenize_request(exchange->request().body, serving_.limits);
   if (!request) return respond(exchange, request.error());
-  if (auto found = find_adapter(request->model); !found) return respond(exchange, found.error());
+  if (auto found = adapters_.resolve(request->model); !found)
+    return respond(exchange, found.error());
   const Tokenizer& tokenizer = *serving_.loaded.tokenizer;
   std::vector<TokenId> ids;
   if (request->messages) {
@@ -442,7 +424,8 @@ void Service::post_tokenize(const Exchange& exchange) {
 void Service::post_detokenize(const Exchange& exchange) {
   auto request = parse_detokenize_request(exchange->request().body, serving_.limits);
   if (!request) return respond(exchange, request.error());
-  if (auto found = find_adapter(request->model); !found) return respond(exchange, found.error());
+  if (auto found = adapters_.resolve(request->model); !found)
+    return respond(exchange, found.error());
   respond_json(exchange, detokenize_answer(*request, *serving_.loaded.tokenizer),
                std::move(request->warnings));
 }

@@ -116,9 +116,6 @@ class Service {
   void set_format(ChatRequest& request, const TextSpan& end_of_prompt) const;
   ApiResult<Request> finish_prompt(GenerationRequest& request, std::vector<TokenId> ids) const;
   void add_prediction(const GenerationRequest& request, std::span<Request> prompts) const;
-  std::optional<ApiError> check_model(std::string& model) const;
-  // The adapter of that name; nullptr: the model itself is meant.
-  ApiResult<Adapters::Adapter> find_adapter(std::string& model) const;
   std::optional<ApiError> check_generates() const;
   template <class ApiRequest>
   void start(const Exchange& exchange, ApiRequest& request, std::vector<Request> prompts,
