@@ -138,6 +138,7 @@ Result<ServeOptions> read_serve_options(const Invocation& invocation) {
   serve.seed = options.find<uint64_t>("seed");
   serve.max_logprobs = options.integer("max_logprobs");
   serve.trust_request_chat_template = options.flag("trust_request_chat_template");
+  serve.strict_fields = options.flag("strict_fields");
   serve.reasoning_parser = options.text("reasoning_parser");
   serve.tool_call_parser = options.text("tool_call_parser");
   OCTAVO_CHECK_OK(check_parsers(serve));

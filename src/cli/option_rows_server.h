@@ -61,6 +61,8 @@ inline constexpr std::array kServerRows = {
     flag("enable_auto_tool_choice", "as vLLM has it; tools are served without it, too", X, kServer),
     flag("trust_request_chat_template", "let requests bring a chat_template of their own", X,
          kServer),
+    flag("strict_fields",
+         "refuse requests with fields that are not known, which are otherwise ignored", X, kServer),
     text("generation_config", "auto|none|PATH",
          "defaults of requests: the model's, none (vllm is the same), or those of a "
          "generation_config.json or the folder that has one",

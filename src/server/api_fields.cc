@@ -11,6 +11,7 @@
 #include "server/api_messages.h"
 #include "server/api_prompts.h"
 #include "server/api_tools.h"
+#include "server/api_unknown_fields.h"
 #include "server/api_values.h"
 #include "spec/draft_length.h"
 
@@ -124,6 +125,11 @@ ApiResult<void> read_max_completion_tokens(Json& value, const Context& c) {
   return {};
 }
 
+ApiResult<void> read_best_of(Json& value, const Context& c) {
+  OCTAVO_TRY(c.draft.best_of, read_alone<&P::n>(value, c));
+  return {};
+}
+
 ApiResult<void> read_top_logprobs(Json& value, const Context& c) {
   OCTAVO_TRY(c.draft.top_logprobs, read_alone<&P::logprobs>(value, c));
   return {};
@@ -205,6 +211,10 @@ ApiResult<void> read_chat_template(Json& value, const Context& c) {
 ApiResult<void> read_chat_template_kwargs(Json& value, const Context& c) {
   if (!value.is_object())
     return refuse_field(c.field.name, "chat_template_kwargs must be an object");
+  if (value.contains("chat_template"))
+    return refuse_field("chat_template_kwargs.chat_template",
+                        "chat_template_kwargs.chat_template would replace nothing: a template is "
+                        "no variable of itself; leave it out");
   c.draft.chat_template_kwargs = std::move(value);
   return {};
 }
@@ -226,11 +236,21 @@ ApiResult<void> read_tokens(Json& value, const Context& c) {
   return {};
 }
 
-ApiResult<void> refuse_unless_neutral(Json& value, const Context& c) {
+bool asks_for_nothing(const Json& value, const Context& c) {
   const Json neutral = Json::parse(c.field.schema)["enum"];
-  if (std::find(neutral.begin(), neutral.end(), value) != neutral.end()) return {};
+  return std::find(neutral.begin(), neutral.end(), value) != neutral.end();
+}
+
+ApiResult<void> refuse_unless_neutral(Json& value, const Context& c) {
+  if (asks_for_nothing(value, c)) return {};
   return refuse_unsupported(c.field.name,
                             fmt::format("{} is not served; leave it out", c.field.name));
+}
+
+ApiResult<void> warn_unless_neutral(Json& value, const Context& c) {
+  if (!asks_for_nothing(value, c))
+    c.draft.warnings.push_back(fmt::format("{} is not served and has no effect", c.field.name));
+  return {};
 }
 
 ApiResult<void> ignore(Json&, const Context&) { return {}; }
@@ -244,13 +264,19 @@ constexpr ApiField refused(std::string_view name, uint8_t endpoints, std::string
           "Not served: only values that ask for nothing"};
 }
 
+// Of how tokens are drawn, so that no answer has another form than was asked for.
+constexpr ApiField inert(std::string_view name, std::string_view neutral) {
+  return {
+      name,    kGenerate,           FieldUse::inert,
+      neutral, warn_unless_neutral, "llama.cpp's; not served, and no more than a warning says so"};
+}
+
 constexpr ApiField ignored(std::string_view name, uint8_t endpoints) {
   return {name, endpoints, FieldUse::ignored, "{}", ignore, "Ignored"};
 }
 
 constexpr std::string_view kBool = R"({"type":"boolean"})";
 constexpr std::string_view kText = R"({"type":"string"})";
-constexpr std::string_view kObject = R"({"type":"object"})";
 constexpr std::string_view kIds =
     R"({"type":"array","items":{"type":"integer","minimum":0,"maximum":@last_token}})";
 constexpr std::string_view kCount = R"({"type":"integer","minimum":0,"maximum":2147483647})";
@@ -259,8 +285,10 @@ constexpr std::string_view kLogprobs =
 constexpr std::string_view kPenalty = R"({"type":"number","minimum":-2,"maximum":2})";
 
 constexpr std::string_view kNothing = R"({"enum":[]})";
+constexpr std::string_view kEmptyText = R"({"enum":[""]})";
 constexpr std::string_view kFalse = R"({"enum":[false]})";
 constexpr std::string_view kTrue = R"({"enum":[true]})";
+constexpr std::string_view kZero = R"({"enum":[0]})";
 constexpr std::string_view kOne = R"({"enum":[1]})";
 constexpr std::string_view kEmptyList = R"({"enum":[[]]})";
 constexpr std::string_view kEmptyObject = R"({"enum":[{}]})";
@@ -322,11 +350,14 @@ constexpr std::array kFields = {
              "Tokens of the answer, at most. Unset: 16 for completions, for chat the rest of the "
              "context"},
     ApiField{"max_completion_tokens", kChat, kServed, kCount, read_max_completion_tokens,
-             "The same as max_tokens"},
+             "The newer name of max_tokens, and the one that counts where there are both"},
     ApiField{"min_tokens", kGenerate, kServed, kCount, sampling<&P::min_tokens>,
              "No end of the answer before so many tokens; at most max_tokens"},
     ApiField{"n", kGenerate, kServed, R"({"type":"integer","minimum":1,"maximum":@max_choices})",
              sampling<&P::n>, "Choices per prompt; prompts times n are at most @max_choices"},
+    ApiField{"best_of", kGenerate, kServed,
+             R"({"type":"integer","minimum":1,"maximum":@max_choices})", read_best_of,
+             "As many as n: all that are generated are given out"},
     ApiField{"temperature", kGenerate, kServed, R"({"type":"number","minimum":0})",
              sampling<&P::temperature>, "0 takes the most probable token"},
     ApiField{"top_p", kGenerate, kServed, R"({"type":"number","exclusiveMinimum":0,"maximum":1})",
@@ -350,8 +381,8 @@ constexpr std::array kFields = {
              sampling<&P::repetition_penalty>,
              "Above 1 makes tokens of prompt and answer less probable"},
     ApiField{"logit_bias", kGenerate, kServed,
-             R"({"type":"object","additionalProperties":
-                 {"type":"number","minimum":-100,"maximum":100}})",
+             R"({"type":"object","propertyNames":{"pattern":"^(@token_pattern)$"},
+                 "additionalProperties":{"type":"number","minimum":-100,"maximum":100}})",
              sampling<&P::logit_bias>, "From token ids to what is added to their logits"},
     ApiField{"stop", kGenerate, kServed,
              R"({"anyOf":[{"type":"string","minLength":1},
@@ -366,8 +397,9 @@ constexpr std::array kFields = {
     ApiField{"skip_special_tokens", kGenerate, kServed, kBool, sampling<&P::skip_special_tokens>,
              "Leave control tokens out of the text"},
     ApiField{"bad_words", kGenerate, kServed,
-             R"({"type":"array","maxItems":1024,"items":{"type":"string","minLength":1}})",
-             sampling<&P::bad_words>, "Never written"},
+             R"({"anyOf":[{"type":"string","pattern":"[^ ]"},
+                 {"type":"array","maxItems":1024,"items":{"type":"string","pattern":"[^ ]"}}]})",
+             sampling<&P::bad_words>, "Texts that are never written, of at most 4096 bytes"},
     ApiField{"allowed_token_ids", kGenerate, kServed,
              R"({"type":"array","minItems":1,
                  "items":{"type":"integer","minimum":0,"maximum":@last_token}})",
@@ -386,6 +418,11 @@ constexpr std::array kFields = {
              "The answer begins with the prompt"},
     ApiField{"return_token_ids", kGenerate, kServed, kBool, plain<&D::return_token_ids>,
              "Report the ids of prompt and answer"},
+    ApiField{"return_tokens_as_token_ids", kGenerate, kServed, kBool,
+             plain<&D::return_tokens_as_token_ids>,
+             "In logprobs, name tokens token_id:N in place of their text"},
+    ApiField{"suffix", kCompletions, kServed, "@suffix", plain<&D::suffix>,
+             "The text that comes behind the answer; for models with tokens for filling in"},
 
     ApiField{"truncate_prompt_tokens", kEmbeddings, kServed,
              R"({"anyOf":[{"const":-1},{"type":"integer","minimum":1,"maximum":@max_model_len}]})",
@@ -398,7 +435,7 @@ constexpr std::array kFields = {
              "Keep only so many of the prompt's last tokens; -1: as many as leave room for "
              "max_tokens"},
     ApiField{"priority", kQueued, kServed,
-             R"({"type":"integer","minimum":-2147483648,"maximum":2147483647})", read_priority,
+             R"({"type":"integer","minimum":@min_priority,"maximum":@max_priority})", read_priority,
              "Lower goes first; only with --scheduling-policy priority"},
     ApiField{"num_speculative_tokens", kGenerate, kServed,
              R"({"type":"integer","minimum":0,"maximum":@max_draft_tokens})",
@@ -439,9 +476,10 @@ constexpr std::array kFields = {
                return read_as(v, c, c.draft.chat.continue_final_message);
              },
              "The answer goes on from the last message; needs add_generation_prompt false"},
-    ApiField{"chat_template", kMessages, kServed, kText, read_chat_template,
+    ApiField{"chat_template", kMessages, kServed, "@chat_template", read_chat_template,
              "In place of the model's; needs --trust-request-chat-template"},
-    ApiField{"chat_template_kwargs", kMessages, kServed, kObject, read_chat_template_kwargs,
+    ApiField{"chat_template_kwargs", kMessages, kServed,
+             R"({"type":"object","not":{"required":["chat_template"]}})", read_chat_template_kwargs,
              "Further variables of the template"},
 
     refused("messages", kEmbeddings, kNothing),
@@ -471,8 +509,6 @@ constexpr std::array kFields = {
     refused("verbosity", kChat, R"({"enum":["medium"]})"),
     refused("echo", kChat, kFalse),
     refused("add_special_tokens", kChat, kFalse),
-    refused("suffix", kCompletions, R"({"enum":[""]})"),
-    refused("best_of", kGenerate, kOne),
     refused("prompt_embeds", kCompletions, kNothing),
     refused("use_beam_search", kGenerate, kFalse),
     refused("length_penalty", kGenerate, kOne),
@@ -484,10 +520,11 @@ constexpr std::array kFields = {
     refused("guided_decoding_backend", kGenerate, kNothing),
     refused("guided_whitespace_pattern", kGenerate, kNothing),
     refused("structural_tag", kGenerate, kNothing),
+    refused("grammar", kGenerate, kEmptyText),
+    refused("json_schema", kGenerate, kNothing),
     refused("spaces_between_special_tokens", kGenerate, kTrue),
     refused("truncation_side", kGenerate, R"({"enum":["left"]})"),
     refused("logprob_token_ids", kGenerate, kEmptyList),
-    refused("return_tokens_as_token_ids", kGenerate, kFalse),
     refused("return_token_offsets", kGenerate, kFalse),
     refused("return_prompt_text", kChat, kFalse),
     refused("kv_transfer_params", kGenerate, kEmptyObject),
@@ -499,6 +536,16 @@ constexpr std::array kFields = {
     refused("mm_processor_kwargs", kMessages, kEmptyObject),
     refused("media_io_kwargs", kMessages, kEmptyObject),
 
+    inert("n_predict", R"({"enum":[-1]})"),
+    inert("n_probs", kZero),
+    inert("typical_p", kOne),
+    inert("top_n_sigma", R"({"enum":[-1]})"),
+    inert("repeat_penalty", kOne),
+    inert("dynatemp_range", kZero),
+    inert("xtc_probability", kZero),
+    inert("dry_multiplier", kZero),
+    inert("mirostat", kZero),
+
     ignored("user", kQueued),
     ignored("metadata", kChat),
     ignored("store", kChat),
@@ -509,11 +556,28 @@ constexpr std::array kFields = {
     ignored("session_id", kGenerate),
 };
 
-std::string with_numbers(std::string text, const ApiLimits& limits) {
+// Of the numbers 0 to `most`, as they are written.
+std::string pattern_up_to(int most) {
+  const std::string digits = std::to_string(most);
+  std::string pattern = "0";
+  if (digits.size() > 1) pattern += fmt::format("|[1-9][0-9]{{0,{}}}", digits.size() - 2);
+  for (size_t i = 0; i < digits.size(); ++i) {
+    const char lowest = i == 0 ? '1' : '0', next = static_cast<char>(digits[i] - 1);
+    if (next >= lowest)
+      pattern += fmt::format("|{}[{}-{}][0-9]{{{}}}", digits.substr(0, i), lowest, next,
+                             digits.size() - 1 - i);
+  }
+  return most > 0 ? pattern + "|" + digits : pattern;
+}
+
+std::string with_limits(std::string text, const ApiLimits& limits) {
   constexpr int kLargest = std::numeric_limits<int>::max();
   const bool has_cap = limits.max_logprobs != kNoLogprobsCap;
+  const int last_token = limits.vocab_size > 0 ? limits.vocab_size - 1 : kLargest;
   const std::pair<std::string_view, int> numbers[] = {
-      {"@last_token", limits.vocab_size > 0 ? limits.vocab_size - 1 : kLargest},
+      {"@last_token", last_token},
+      {"@min_priority", limits.has_priorities ? std::numeric_limits<int>::min() : 0},
+      {"@max_priority", limits.has_priorities ? kLargest : 0},
       {"@max_model_len", limits.max_model_len > 0 ? limits.max_model_len : kLargest},
       {"@max_choices", std::min(limits.max_choices, kMaxChoices)},
       {"@embedding_size", limits.embedding_size > 0 ? limits.embedding_size : kLargest},
@@ -522,19 +586,21 @@ std::string with_numbers(std::string text, const ApiLimits& limits) {
       {"@max_draft_tokens", kMaxDraftTokens},
       {"@max_logprobs", has_cap ? limits.max_logprobs : kLargest},
   };
-  for (const auto& [word, number] : numbers)
+  const auto replace = [&](std::string_view word, const std::string& with) {
     for (size_t at = 0; (at = text.find(word, at)) != std::string::npos;)
-      text.replace(at, word.size(), std::to_string(number));
+      text.replace(at, word.size(), with);
+  };
+  for (const auto& [word, number] : numbers) replace(word, std::to_string(number));
+  replace("@token_pattern", pattern_up_to(last_token));
+  replace("@chat_template", std::string(limits.trust_request_chat_template ? kText : kNothing));
+  replace("@suffix", std::string(limits.fills_in ? kText : kEmptyText));
   return text;
 }
 
 void allow_null(Json& schema) {
-  if (schema.contains("enum"))
-    schema["enum"].push_back(nullptr);
-  else if (schema.contains("anyOf"))
-    schema["anyOf"].push_back({{"type", "null"}});
-  else if (schema.contains("type"))
-    schema["type"] = Json::array({schema["type"], "null"});
+  if (schema.contains("enum")) schema["enum"].push_back(nullptr);
+  if (schema.contains("anyOf")) schema["anyOf"].push_back({{"type", "null"}});
+  if (schema.contains("type")) schema["type"] = Json::array({schema["type"], "null"});
 }
 
 }  // namespace
@@ -543,6 +609,7 @@ std::span<const ApiField> api_fields() { return kFields; }
 
 ApiResult<void> read_fields(BodyFields& body, Endpoint endpoint, const ApiLimits& limits,
                             RequestDraft& draft) {
+  OCTAVO_CHECK_OK(check_unknown_fields(body, endpoint, limits, draft.warnings));
   for (const ApiField& field : kFields) {
     if (!(field.endpoints & endpoint)) continue;
     const auto found = body.find(field.name);
@@ -553,9 +620,11 @@ ApiResult<void> read_fields(BodyFields& body, Endpoint endpoint, const ApiLimits
 }
 
 Json schema_of(const ApiField& field, const ApiLimits& limits, bool nullable) {
-  Json schema = Json::parse(with_numbers(std::string(field.schema), limits));
+  Json schema = field.use == FieldUse::inert
+                    ? Json::object()
+                    : Json::parse(with_limits(std::string(field.schema), limits));
   if (nullable) allow_null(schema);
-  schema["description"] = with_numbers(std::string(field.help), limits);
+  schema["description"] = with_limits(std::string(field.help), limits);
   return schema;
 }
 

@@ -27,7 +27,9 @@ struct ApiLimits {
   SamplingParams defaults = {};  // of fields that a request does not name
   bool has_priorities = false;
   bool trust_request_chat_template = false;
-  int max_choices = 1024;  // prompts x n of one request
+  bool strict_fields = false;  // fields that are not known are refused
+  bool fills_in = false;       // the model has tokens for a suffix
+  int max_choices = 1024;      // prompts x n of one request
   int embedding_size = 0;
   bool matryoshka = false;  // embeddings may be cut
 };
@@ -45,6 +47,7 @@ struct GenerationRequest {
   std::string request_id = {};  // for the answer's id; empty: the server makes one
   std::optional<int> truncate_prompt_tokens = {};  // keeps the last so many
   bool return_token_ids = false;
+  bool return_tokens_as_token_ids = false;  // in logprobs
   // The answer has them; params may ask for them only so that an echo has its logprobs.
   bool return_prompt_logprobs = false;
   bool echo = false;                               // the answer begins with the prompt
@@ -71,6 +74,7 @@ using PromptInput = std::variant<std::string, std::vector<TokenId>>;
 
 struct CompletionRequest : GenerationRequest {
   std::vector<PromptInput> prompts;
+  std::string suffix = {};  // what comes behind the answer; empty: nothing is known of it
   bool add_special_tokens = true;
 };
 

@@ -49,6 +49,7 @@ struct ServeOptions {
   std::optional<uint64_t> seed = {};   // of requests that name none; unset: a fresh one each
   int max_logprobs = kMaxLogprobs;
   bool trust_request_chat_template = false;
+  bool strict_fields = false;  // fields of requests that are not known are refused
   // Names of text/answer_format.h, auto or none.
   std::string reasoning_parser = "auto", tool_call_parser = "auto";
 

@@ -36,10 +36,10 @@ std::vector<std::pair<std::string, std::string>> cache_config(const EngineOption
                                                               int num_blocks, int max_model_len) {
   const int64_t num_tokens = int64_t{num_blocks} * options.block_size;
   return {{"block_size", std::to_string(options.block_size)},
+          {"num_gpu_blocks", std::to_string(num_blocks)},
           {"kv_cache_size_tokens", std::to_string(num_tokens)},
           {"kv_cache_max_concurrency",
            fmt::format("{}", static_cast<double>(num_tokens) / std::max(max_model_len, 1))},
-          {"num_gpu_blocks", std::to_string(num_blocks)},
           {"cache_dtype", options.kv_cache_dtype},
           {"enable_prefix_caching", options.enable_prefix_caching ? "True" : "False"},
           {"gpu_memory_utilization", fmt::format("{}", options.gpu_memory_utilization)}};
@@ -124,12 +124,15 @@ const LoadedEngine& Service::set_ready(LoadedEngine loaded, EngineOptions option
                   .max_num_seqs = s.options.max_num_seqs,
                   .max_num_batched_tokens = s.options.max_num_batched_tokens,
                   .max_prefill_ratio = s.options.max_prefill_ratio});
+  s.fill_in = find_fill_in_middle(*s.loaded.tokenizer);
   s.limits = {.vocab_size = static_cast<int>(s.loaded.tokenizer->vocab_size()),
               .max_model_len = s.loaded.max_model_len,
               .max_logprobs = options_.max_logprobs,
               .defaults = options_.default_params,
               .has_priorities = s.options.scheduling_policy == SchedulingPolicy::priority,
               .trust_request_chat_template = options_.trust_request_chat_template,
+              .strict_fields = options_.strict_fields,
+              .fills_in = s.fill_in.has_value(),
               .embedding_size = s.loaded.pooling.size,
               .matryoshka = s.loaded.pooling.matryoshka};
   s.context = std::make_unique<SessionContext>(
@@ -262,18 +265,40 @@ void Service::add_prediction(const GenerationRequest& request, std::span<Request
   for (Request& prompt : prompts) prompt.prediction = shared;
 }
 
+ApiResult<std::vector<TokenId>> Service::ids_of(PromptInput& input,
+                                                const CompletionRequest& request) const {
+  const auto* text = std::get_if<std::string>(&input);
+  if (!text) return std::move(std::get<std::vector<TokenId>>(input));
+  auto ids = serving_.loaded.tokenizer->encode(
+      *text, {.parse_special = false, .add_special = request.add_special_tokens});
+  if (!ids) return tl::make_unexpected(param_error(ids.error(), "prompt"));
+  return std::move(*ids);
+}
+
+// Texts that something follows become ids, with the marks that say so.
+ApiResult<void> Service::add_suffix(CompletionRequest& request) const {
+  if (request.suffix.empty()) return {};
+  const Tokenizer& tokenizer = *serving_.loaded.tokenizer;
+  const FillInMiddle& marks = *serving_.fill_in;
+  const auto suffix = tokenizer.encode(request.suffix, {});
+  if (!suffix) return tl::make_unexpected(param_error(suffix.error(), "suffix"));
+  const bool has_bos = std::exchange(request.add_special_tokens, false) && tokenizer.adds_bos();
+  for (PromptInput& input : request.prompts) {
+    OCTAVO_TRY(const std::vector<TokenId> prefix, ids_of(input, request));
+    std::vector<TokenId> ids = prompt_between(marks, prefix, *suffix);
+    if (has_bos) ids.insert(ids.begin(), *tokenizer.bos());
+    input = std::move(ids);
+  }
+  auto& ends = request.params.stop_token_ids;
+  ends.insert(ends.end(), marks.ends.begin(), marks.ends.end());
+  return {};
+}
+
 ApiResult<std::vector<Request>> Service::prompts_of(CompletionRequest& request) const {
+  OCTAVO_CHECK_OK(add_suffix(request));
   std::vector<Request> prompts;
   for (PromptInput& input : request.prompts) {
-    std::vector<TokenId> ids;
-    if (auto* text = std::get_if<std::string>(&input)) {
-      auto encoded = serving_.loaded.tokenizer->encode(
-          *text, {.parse_special = false, .add_special = request.add_special_tokens});
-      if (!encoded) return tl::make_unexpected(param_error(encoded.error(), "prompt"));
-      ids = std::move(*encoded);
-    } else {
-      ids = std::move(std::get<std::vector<TokenId>>(input));
-    }
+    OCTAVO_TRY(std::vector<TokenId> ids, ids_of(input, request));
     auto prompt = finish_prompt(request, std::move(ids));
     if (!prompt) return tl::make_unexpected(prompt.error());
     prompts.push_back(std::move(*prompt));

@@ -26,6 +26,7 @@
 #include "server/serve_options.h"
 #include "server/session.h"
 #include "server/workers.h"
+#include "text/fill_in_middle.h"
 
 namespace octavo {
 
@@ -40,7 +41,8 @@ struct Serving {
   ApiLimits limits;
   EngineOptions options;
   std::unique_ptr<SessionContext> context;
-  bool speculates = false;  // tokens are guessed
+  bool speculates = false;              // tokens are guessed
+  std::optional<FillInMiddle> fill_in;  // how a suffix is told; unset: the model knows of none
 };
 
 enum class ServiceState : uint8_t { loading, ready, draining };
@@ -109,6 +111,9 @@ class Service {
   void post_embeddings(const Exchange& exchange);
 
   ApiResult<std::vector<Request>> prompts_of(CompletionRequest& request) const;
+  ApiResult<void> add_suffix(CompletionRequest& request) const;
+  ApiResult<std::vector<TokenId>> ids_of(PromptInput& input,
+                                         const CompletionRequest& request) const;
   // Of a chat or of /tokenize: its messages, and what the template is given beside them.
   template <class ApiRequest>
   ApiResult<ChatPrompt> render(ApiRequest& request) const;
