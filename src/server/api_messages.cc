@@ -88,9 +88,10 @@ ApiResult<void> check_message(const Json& message, const std::string& place) {
   OCTAVO_CHECK_OK(check_role(message, place + ".role"));
   OCTAVO_CHECK_OK(check_calls(message, place));
   OCTAVO_CHECK_OK(check_text(message, "reasoning_content", place));
-  if (message["role"] == "tool" && !message.contains("tool_call_id"))
-    return refuse_field(place + ".tool_call_id", place + ".tool_call_id is missing");
   OCTAVO_CHECK_OK(check_text(message, "tool_call_id", place));
+  const auto answered = message.find("tool_call_id");
+  if (message["role"] == "tool" && (answered == message.end() || answered->is_null()))
+    return refuse_field(place + ".tool_call_id", place + ".tool_call_id is missing");
   const auto content = message.find("content");
   if (content != message.end() && !content->is_null())
     return check_content(*content, place + ".content");
