@@ -78,6 +78,7 @@ ApiResult<void> check_calls(const Json& message, const std::string& place) {
   const auto calls = message.find("tool_calls");
   if (calls == message.end() || calls->is_null()) return {};
   const std::string param = place + ".tool_calls";
+  if (!calls->is_array()) return refuse_field(param, param + " must be a list");
   if (message["role"] != "assistant" && !calls->empty())
     return refuse_field(param, param + " is for messages of the assistant");
   return calls->empty() ? ApiResult<void>() : check_tool_calls(*calls, param);

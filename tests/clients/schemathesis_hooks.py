@@ -7,7 +7,7 @@ import schemathesis
 
 MODEL = os.environ["OCTAVO_SERVED_MODEL"]
 # Two fields that do not go together, lengths in tokens or bytes, and what a template says of a conversation.
-BETWEEN_FIELDS = {"min_tokens", "n", "best_of"}
+BETWEEN_FIELDS = {"min_tokens", "n", "best_of", "continue_final_message"}
 OF_LENGTHS = {"context_length_exceeded", "too_many_prompts"}
 OF_THE_MODEL = {"template_error", "unsupported"}
 

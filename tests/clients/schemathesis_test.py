@@ -28,7 +28,7 @@ class Described(ServedCase):
     def run_schemathesis(self, *flags):
         command = [venv.folder() / "bin/schemathesis", "run", self.server.url + "/openapi.json", "--checks", "all",
                    "--exclude-checks", "positive_data_acceptance", "--mode", "all", "--max-examples", str(EXAMPLES), "--seed", "1",
-                   "--header", "Authorization: Bearer boss", "--request-timeout", "60", "--generation-database", "none",
+                   "--header", "Authorization: Bearer boss", "--request-timeout", "60", "--max-response-time", "60", "--generation-database", "none",
                    "--continue-on-failure", "--no-color", *flags]
         environment = {**os.environ, "SCHEMATHESIS_HOOKS": "schemathesis_hooks", "PYTHONPATH": str(HERE),
                        "OCTAVO_SERVED_MODEL": self.server.model, "PYTHONDONTWRITEBYTECODE": "1"}

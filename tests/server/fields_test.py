@@ -262,6 +262,10 @@ class Described(FieldCase):
         tool = {"role": "tool", "content": "x"}
         for message in (tool, {**tool, "tool_call_id": None}, {**tool, "tool_call_id": 5}):
             self.assert_refused(self.post(CHAT, messages=MESSAGES + [message]), 400)
+        for role in ("user", "assistant"):
+            for calls in ({}, "", 0, False):
+                self.assert_refused(self.post(CHAT, messages=[{"role": role, "content": "x", "tool_calls": calls}]), 400,
+                                    "messages[0].tool_calls")
         self.assert_refused(self.post(CHAT, stream_options={"include_usage": True}), 400, "stream_options")
         for texts in ({"prompt": "a", "content": "a"}, {"prompt": None}, {"prompt": "a", "messages": MESSAGES}):
             self.assert_refused(self.post("/tokenize", **texts), 400, "prompt")
