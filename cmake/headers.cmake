@@ -19,6 +19,5 @@ function(octavo_check_headers)
   target_include_directories(header_check PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/tests)
   target_link_libraries(header_check PRIVATE fmt::fmt tl::expected nlohmann_json::nlohmann_json PkgConfig::PCRE2
     PkgConfig::UTF8PROC GTest::gtest)
-  target_compile_definitions(header_check PRIVATE OCTAVO_TEST_DATA="" OCTAVO_TEST_UNPACKED="" OCTAVO_BINARY="")
   target_compile_options(header_check PRIVATE -O0)
 endfunction()

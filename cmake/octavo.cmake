@@ -11,7 +11,11 @@ if(MOLD)
   add_link_options(-fuse-ld=mold)
 endif()
 
-add_compile_options(-Wall -Wextra -Wshadow -Werror -ffp-contract=off)
+set(werror "")
+if(OCTAVO_WERROR)
+  set(werror -Werror)
+endif()
+add_compile_options(-Wall -Wextra -Wshadow ${werror} -ffp-contract=off)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # g++ 12 reports overlaps inside std::string's own append that cannot be (its bug 105651).
   add_compile_options(-Wno-restrict)
@@ -48,7 +52,11 @@ function(octavo_folder name)
     add_library(octavo_${name} INTERFACE)
     set(scope INTERFACE)
   endif()
-  target_include_directories(octavo_${name} ${scope} ${PROJECT_SOURCE_DIR}/src)
+  add_library(octavo::${name} ALIAS octavo_${name})
+  set_target_properties(octavo_${name} PROPERTIES EXPORT_NAME ${name})
+  target_include_directories(octavo_${name} ${scope} $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/src>)
+  # Whoever includes a header needs the language, too, whatever the default of its own project.
+  target_compile_features(octavo_${name} ${scope} cxx_std_20)
   target_link_libraries(octavo_${name} ${scope} ${arg_DEPS})
   if(OCTAVO_TESTS AND tests)
     set(per_isa "")
@@ -65,17 +73,13 @@ function(octavo_test name)
   cmake_parse_arguments(arg "PER_ISA;FAST_ISAS" "" "SOURCES;DEPS" ${ARGN})
   add_executable(${name} ${arg_SOURCES})
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
-  target_link_libraries(${name} PRIVATE ${arg_DEPS} GTest::gtest GTest::gtest_main)
-  # g++ 12 at -O3 takes vectors inside the tables of tests for uninitialised.
-  target_compile_options(${name} PRIVATE $<$<AND:$<CONFIG:Release>,$<CXX_COMPILER_ID:GNU>>:-Wno-maybe-uninitialized>)
+  target_link_libraries(${name} PRIVATE ${arg_DEPS} octavo_test_paths GTest::gtest GTest::gtest_main)
+  # The parts under test have -O3; the tests themselves compile in two thirds of the time with less.
+  target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)
   # Instrumented tests take twice as long to compile with optimisation and full debug information; the parts keep both.
   if(OCTAVO_SANITIZE)
     target_compile_options(${name} PRIVATE -O0 -g1)
   endif()
-  target_compile_definitions(${name} PRIVATE
-    OCTAVO_TEST_DATA="${PROJECT_SOURCE_DIR}/tests/data"
-    OCTAVO_TEST_UNPACKED="${PROJECT_BINARY_DIR}/test_data"
-    OCTAVO_BINARY="${PROJECT_BINARY_DIR}/bin/octavo")
   set(isas ${OCTAVO_TEST_ISAS})
   if(arg_FAST_ISAS AND NOT isas STREQUAL "ref")
     list(REMOVE_ITEM isas ref)

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "cli/batch_line.h"
+#include "cli/openai_batch_line.h"
 #include "formats/shallow_json.h"
 #include "spec/draft_length.h"
 
@@ -22,10 +23,22 @@ void check_tools_of(const octavo::cli::BatchLine& line) {
   expect(is_chat || (line.tools.is_null() && line.chat_template_kwargs.is_null()));
 }
 
+void check_openai_line(std::string_view text) {
+  const auto [line, custom_id] = octavo::cli::parse_openai_line(text, 7);
+  expect(custom_id.is_null() || custom_id.is_string());
+  const auto result = line ? octavo::cli::openai_result({1, 2}, custom_id, octavo::http::Response{})
+                           : octavo::cli::openai_result({1, 2}, custom_id, line.error());
+  expect(result.text.find('\n') == result.text.size() - 1);
+  if (!line) return;
+  expect(octavo::cli::is_openai_batch_line(text) && line->url.starts_with("/v1/"));
+  expect(nlohmann::json::accept(line->body));
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
+  check_openai_line(text);
   const auto [line, echo] = octavo::cli::parse_batch_line(text, {});
   expect(!echo.dump().empty() && echo.size() <= 2);
   if (!line) {

@@ -12,6 +12,7 @@
 #include <string_view>
 
 #include "base/thread_pool.h"
+#include "formats/gguf.h"
 #include "formats/gguf_tokenizer.h"
 #include "formats/quantize_file.h"
 
@@ -24,25 +25,35 @@ struct FolderFile {
   std::string content;
 };
 
+struct Tensor {
+  const char* name;
+  const char* shape;
+  size_t values;
+};
+constexpr std::array<Tensor, 11> kTensors = {{
+    {"model.embed_tokens.weight", "[8,32]", 256},
+    {"model.norm.weight", "[32]", 32},
+    {"model.layers.0.input_layernorm.weight", "[32]", 32},
+    {"model.layers.0.self_attn.q_proj.weight", "[32,32]", 1024},
+    {"model.layers.0.self_attn.k_proj.weight", "[32,32]", 1024},
+    {"model.layers.0.self_attn.v_proj.weight", "[32,32]", 1024},
+    {"model.layers.0.self_attn.o_proj.weight", "[32,32]", 1024},
+    {"model.layers.0.post_attention_layernorm.weight", "[32]", 32},
+    {"model.layers.0.mlp.gate_proj.weight", "[32,32]", 1024},
+    {"model.layers.0.mlp.up_proj.weight", "[32,32]", 1024},
+    {"model.layers.0.mlp.down_proj.weight", "[32,32]", 1024},
+}};
+
+// Two files have all tensors, and the index takes some of each.
+std::string small_index() {
+  std::string map;
+  for (size_t i = 0; i < kTensors.size(); ++i)
+    map += std::string(i == 0 ? "" : ",") + '"' + kTensors[i].name + R"(":")" +
+           (i % 2 == 0 ? "model.safetensors" : "b.safetensors") + '"';
+  return R"({"weight_map":{)" + map + "}}";
+}
+
 std::string small_weights() {
-  struct Tensor {
-    const char* name;
-    const char* shape;
-    size_t values;
-  };
-  constexpr std::array<Tensor, 11> kTensors = {{
-      {"model.embed_tokens.weight", "[8,32]", 256},
-      {"model.norm.weight", "[32]", 32},
-      {"model.layers.0.input_layernorm.weight", "[32]", 32},
-      {"model.layers.0.self_attn.q_proj.weight", "[32,32]", 1024},
-      {"model.layers.0.self_attn.k_proj.weight", "[32,32]", 1024},
-      {"model.layers.0.self_attn.v_proj.weight", "[32,32]", 1024},
-      {"model.layers.0.self_attn.o_proj.weight", "[32,32]", 1024},
-      {"model.layers.0.post_attention_layernorm.weight", "[32]", 32},
-      {"model.layers.0.mlp.gate_proj.weight", "[32,32]", 1024},
-      {"model.layers.0.mlp.up_proj.weight", "[32,32]", 1024},
-      {"model.layers.0.mlp.down_proj.weight", "[32,32]", 1024},
-  }};
   std::string header = "{";
   size_t at = 0;
   for (const Tensor& tensor : kTensors) {
@@ -59,8 +70,8 @@ std::string small_weights() {
   return out + header + std::string(at, '\0');
 }
 
-const std::array<FolderFile, 6>& small_folder() {
-  static const std::array<FolderFile, 6> files = {{
+const std::array<FolderFile, 8>& small_folder() {
+  static const std::array<FolderFile, 8> files = {{
       {"config.json",
        R"({"model_type":"llama","num_hidden_layers":1,"hidden_size":32,"num_attention_heads":2,)"
        R"("intermediate_size":32,"rms_norm_eps":1e-5,"max_position_embeddings":64,)"
@@ -74,6 +85,8 @@ const std::array<FolderFile, 6>& small_folder() {
       {"generation_config.json", R"({"eos_token_id":[6,2]})"},
       {"chat_template.jinja", "{{ messages }}"},
       {"model.safetensors", small_weights()},
+      {"b.safetensors", small_weights()},
+      {"model.safetensors.index.json", small_index()},
   }};
   return files;
 }

@@ -1,5 +1,6 @@
-// Arbitrary bytes as a chat template, rendered with a fixed conversation: every template is refused
-// with a message, or gives spans that alternate in kind.
+// Arbitrary bytes as a chat template, rendered with a fixed conversation, as it is and as a
+// client's: every template is refused with a message, or gives spans that alternate in kind. What
+// it tells of its model are control tokens.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -8,6 +9,8 @@
 
 #include "text/chat_input.h"
 #include "text/chat_template.h"
+#include "text/conversation.h"
+#include "text/template_probe.h"
 
 namespace {
 
@@ -26,6 +29,25 @@ octavo::ChatTemplate::Input conversation() {
   return input;
 }
 
+octavo::Tokenizer small_tokenizer() {
+  octavo::TokenizerSpec spec;
+  spec.model = spec.pre = "gpt2";
+  for (const char* token : {"a", "b", "<s>", "</s>", "<|im_end|>"}) spec.tokens.push_back(token);
+  spec.types.assign(spec.tokens.size(), octavo::TokenType::control);
+  spec.types[0] = spec.types[1] = octavo::TokenType::normal;
+  spec.bos = octavo::TokenId{2};
+  spec.eos = octavo::TokenId{3};
+  return octavo::Tokenizer::create(std::move(spec)).value();
+}
+
+void probe(const octavo::ChatTemplate& chat) {
+  static const octavo::Tokenizer tokenizer = small_tokenizer();
+  const octavo::TemplateProbe probe = octavo::probe_template(chat, tokenizer);
+  if (probe.turn_end && !tokenizer.is_control(*probe.turn_end)) std::abort();
+  for (const octavo::TokenId id : probe.control_tokens)
+    if (!tokenizer.is_control(id)) std::abort();
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -36,6 +58,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     if (chat.error().message.empty()) std::abort();
     return 0;
   }
+  const auto conversation = octavo::render_conversation(*chat, input);
+  if (!conversation && conversation.error().message.empty()) std::abort();
+  probe(*chat);
   const auto spans = chat->render(input);
   if (!spans) {
     if (spans.error().message.empty()) std::abort();

@@ -287,6 +287,13 @@ echo "pip $*" >>"$CALLS"
         self.assertEqual(0, self.run_script("fetch-clients").returncode)
         self.assertEqual([], self.calls("pip"))
 
+    def test_the_frameworks_have_an_environment_of_their_own(self):
+        run = self.run_script("fetch-clients", "test-frameworks.txt")
+        self.assertEqual(0, run.returncode, run.stderr)
+        self.assertIn("test-frameworks.txt", self.calls("pip")[0])
+        self.assertEqual(0, self.run_script("fetch-clients").returncode)
+        self.assertEqual(2, len(self.complete()))
+
     def test_another_list_is_another_environment(self):
         self.run_script("fetch-clients")
         with (self.root / "scripts/test-clients.txt").open("a") as pins:
@@ -308,12 +315,13 @@ echo "pip $*" >>"$CALLS"
         self.assertTrue((Path(run.stdout.strip()) / "complete").is_file(), run.stdout)
 
     def test_every_package_is_pinned(self):
-        lines = (ROOT / "scripts/test-clients.txt").read_text().splitlines()
-        for line in lines:
-            self.assertRegex(line, r"^(#.*|[a-z0-9-]+==[0-9][0-9a-z.]*)$")
+        for name in ("test-clients.txt", "test-frameworks.txt"):
+            for line in (ROOT / "scripts" / name).read_text().splitlines():
+                self.assertRegex(line, r"^(#.*|--no-binary [\w,]+|[a-z0-9-]+==[0-9][0-9a-z.]*)$")
 
     def test_bad_arguments(self):
         self.assert_one_sentence(self.run_script("fetch-clients", "--fast"), "--fast", "Usage")
+        self.assert_one_sentence(self.run_script("fetch-clients", "test-clients.txt", "more"), "Too many", "Usage")
 
 
 class Commit(unittest.TestCase):
@@ -392,18 +400,24 @@ class TheTwoCommands(ScriptsCase):
         run = self.run_script("test")
         self.assertEqual(0, run.returncode, run.stderr)
         release, debug = self.calls("ctest")
-        self.assertIn("-LE slow", release)
+        self.assertIn("-LE slow|frameworks", release)
         self.assertTrue(debug.endswith("-R ^(text|kv)_test"), debug)
         self.assertIn("build/debug", debug)
         self.assertTrue(self.calls("cmake")[-1].endswith("--target text_test kv_test"))
         self.assertIn("every test", run.stdout.split("Passed in")[1])
         self.assertEqual(1, len(self.calls("fetch-clients")))
 
-    def test_test_all_leaves_out_nothing(self):
+    def test_test_all_leaves_out_nothing_but_the_frameworks(self):
         self.assertEqual(0, self.run_script("test", "--all").returncode)
         calls = self.calls("ctest")
         self.assertEqual(3, len(calls))
-        self.assertFalse([c for c in calls if "-LE" in c or "-R" in c])
+        self.assertFalse([c for c in calls if "slow" in c or "-R" in c])
+
+    def test_test_clients_fetches_and_runs_the_frameworks(self):
+        self.assertEqual(0, self.run_script("test", "--clients").returncode)
+        self.assertEqual(["fetch-clients", "fetch-clients test-frameworks.txt"],
+                         [call.strip() for call in self.calls("fetch-clients")])
+        self.assertEqual(1, len([c for c in self.calls("ctest") if c.endswith("-L frameworks")]))
 
     def test_test_fails_with_the_tests(self):
         self.program(self.bin / "ctest", "#!/bin/bash\nexit 8\n")
@@ -411,7 +425,7 @@ class TheTwoCommands(ScriptsCase):
 
     def test_test_refuses_what_it_does_not_know(self):
         self.assert_one_sentence(self.run_script("test", "--fast"), "--fast")
-        self.assert_one_sentence(self.run_script("test", "--all", "more"), "Too many")
+        self.assert_one_sentence(self.run_script("test", "--all", "more"), "more")
 
 
 if __name__ == "__main__":

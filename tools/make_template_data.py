@@ -327,6 +327,70 @@ for broken in ["{% if x %}", "{{ x", "{% endif %}", "{{ 1 + }}", "{% for x %}{% 
                "{% set true = 1 %}", "{% for x in y %}{% else %}{% else %}{% endfor %}", "{{ x[1 }}", "{{ 007 }}"]:
     add("broken/" + broken, broken)
 
+# Of what is false map, select and their kin make nothing; the rest refuses what is no list.
+for thing in ["none", "missing", "0", "''", "false", "{}", "0.0"]:
+    add(f"falsy/{thing}", "".join("{{ %s|%s|list|length }} " % (thing, pick) for pick in [
+        "selectattr('a')", "rejectattr('a')", "selectattr('a', 'equalto', 1)", "select", "reject", "select('odd')",
+        "map('upper')", "map(attribute='a')", "map(attribute='a', default=1)"]))
+for thing in ["none", "true", "5"]:
+    for pick in ["list", "join", "first", "unique|list", "sort", "sum", "groupby('a')", "batch(2)|list"]:
+        add(f"falsy/{thing} {pick} fails", "{{ %s|%s }}" % (thing, pick))
+add("falsy/true is no list", "{{ true|select|list }}")
+add("falsy/first of picked", "{{ messages|selectattr('role', 'equalto', 'tool')|first is defined }} {{ (none|selectattr('a')|list) or 'none' }} {{ xs|select('equalto', 9)|list|length == 0 }}")
+add("falsy/loop", "{% for x in none|selectattr('a') %}{{ x }}{% else %}nothing{% endfor %}{% for x in missing|default(none)|map('upper') %}{{ x }}{% endfor %}")
+
+# Unknown names: in the branches of a condition an error only once they are reached, elsewhere at once.
+for i, (text, place) in enumerate([
+        ("{% if false %}{{ word|nofilter }}{% endif %}ok", "an if"),
+        ("{% if true %}a{% else %}{{ word|nofilter(1, x=2)|upper }}{% endif %}", "an else"),
+        ("{% if yes or word|nofilter %}a{% endif %}", "a condition"),
+        ("{% if yes %}a{% elif word is notest(3) %}b{% endif %}", "an elif"),
+        ("{{ word|nofilter if empty else 'b' }}", "a conditional"),
+        ("{{ 'a' if yes else word is not notest }}", "a conditional's else"),
+        ("{% if empty %}{% set x = word|nofilter %}{% for y in word|nofilter %}{% endfor %}{% endif %}ok", "what an if sets"),
+        ("{% for x in xs %}{% if x > 9 %}{{ x|nofilter }}{% endif %}{{ x }}{% endfor %}", "an if in a loop"),
+        ("{% macro m(x) %}{% if x %}{{ x|nofilter }}{% endif %}m{% endmacro %}{{ m(0) }}", "an if in a macro"),
+        ("{{ [1, word|nofilter if empty else 2] }}", "a list"),
+        ("{% if empty %}{% if yes %}{{ word|nofilter }}{% endif %}{% endif %}ok", "an if in an if"),
+        ("{% if empty %}{{ word|map('nofilter')|list }}{{ xs|select('notest')|list }}{% endif %}ok", "names that are texts")]):
+    add(f"unknown/not reached in {place}", text)
+for i, text in enumerate([
+        "{% if true %}{{ word|nofilter }}{% endif %}", "{{ 'a' if word is notest else 'b' }}", "{{ word|nofilter if yes }}",
+        "{% for x in [] %}{{ x|nofilter }}{% endfor %}", "{% if false %}{% for x in xs %}{{ x|nofilter }}{% endfor %}{% endif %}",
+        "{% macro m() %}{{ 1|nofilter }}{% endmacro %}ok", "{% if false %}{% macro m() %}{{ 1|nofilter }}{% endmacro %}{% endif %}ok",
+        "{% set x %}{{ word|nofilter }}{% endset %}", "{% if false %}{% set x %}{{ word|nofilter }}{% endset %}{% endif %}ok",
+        "{% if false %}{% set x|nofilter %}a{% endset %}{% endif %}ok", "{% if false %}{% filter nofilter %}a{% endfilter %}{% endif %}ok",
+        "{% if false %}{% with a = 1 %}{{ a|nofilter }}{% endwith %}{% endif %}ok", "{{ yes and word|nofilter }}", "{{ yes or word|nofilter }}",
+        "{% if false %}{% for x in xs if x is notest %}{% endfor %}{% endif %}ok", "{% if false %}{% generation %}{{ 1|nofilter }}{% endgeneration %}{% endif %}ok",
+        "{{ xs|map('nofilter')|list }}", "{{ xs|select('notest')|list }}"]):
+    add(f"unknown/reached or refused {i} fails", text)
+add("unknown/scopes within a condition", "{% if false %}{% with a = word|nofilter %}{% endwith %}{% endif %}ok")
+
+# HTML: templates are rendered without escaping, but `safe` and `escape` make texts that escape what joins them.
+HTML = {**DATA, "tag": "<b>\"x\" & 'y'</b>", "messages": [{"role": "user", "content": "<tool>"}]}
+for i, text in enumerate([
+        "{{ tag|e }} {{ tag|escape }} {{ tag|forceescape }} {{ tag|safe }} {{ tag|escape|escape }} {{ tag|escape|forceescape }}",
+        "{{ (tag|safe) + '<i>' }} {{ '<i>' + (tag|safe) }} {{ (tag|safe) + (tag|safe) }} {{ (tag|escape) + tag }}",
+        "{{ (tag|safe) ~ '<i>' }} {{ [tag|safe, '<i>']|join('&') }} {{ (tag|safe)|string + '&' }}",
+        "{{ ('<a>'|safe) * 2 + '<' }} {{ 2 * ('<a>'|safe) + '<' }}",
+        "{{ ('<p>%s</p>'|safe) % tag }} {{ ('%s %d %5.2f'|safe) % ('<', 3, 2.5) }} {{ ('%(a)s'|safe) % {'a': '<'} }} {{ '<p>%s</p>' % (tag|safe) }}",
+        "{{ ('<p>{}</p>'|safe).format(tag) }} {{ ('{a}|{b}'|safe).format(a='<', b=7) }} {{ '<{}>'.format(tag|safe) }}",
+        "{{ ('<p>%s</p>'|safe)|format(tag) }} {{ '%s'|format(tag) }}",
+        "{{ (('a<'|safe)|upper) + '<' }} {{ (('a<'|safe)|lower) + '<' }} {{ (('a<'|safe)|trim) + '<' }} {{ (('a<'|safe)|title) + '<' }} {{ (('a<'|safe)|capitalize) + '<' }}",
+        "{{ ('a<b<c'|safe).split('<')|map('string')|list }} {{ ('a<b'|safe).split('<')[1] + '<' }} {{ ('a<'|safe)[0:1] + '<' }} {{ ('a<'|safe)[1] + '<' }} {{ ('ab'|safe)[::-1] + '<' }}",
+        "{{ (('a-b'|safe)|replace('-', '<')) + '<' }} {{ ('a-b'|safe).replace('-', '<') + '<' }} {{ ('&'|safe).join(['<', 'x'|safe]) }} {{ ('a'|safe).upper() + '<' }} {{ (' a '|safe).strip() + '<' }}",
+        "{{ (tag|safe) == tag }} {{ tag|safe is string }} {{ tag|safe is escaped }} {{ tag is escaped }} {{ (tag|safe)|length }} {{ {'k': 1}['k'|safe] }} {{ 'b' in (tag|safe) }}",
+        "{{ (('a\n<b'|safe)|indent(2)) + '<' }} {{ (('a'|safe)|center(3)) + '<' }} {{ ('a b c d e f g h'|safe)|truncate(6, end='<', leeway=0) }} {{ (('ab'|safe)|reverse) + '<' }}",
+        "{{ ('<a'|safe)|first + '<' }} {{ ('<a'|safe)|last + '<' }} {{ ('<a'|safe)|list|join('<') }} {% for c in '<a'|safe %}{{ c + '<' }}{% endfor %}",
+        "{{ tag|tojson|safe }} {{ (tag|safe)|tojson }} {{ {'a': tag|safe}|tojson }} {{ 5|e }} {{ none|safe }} {{ [1, '<']|escape }} {{ true|safe }} {{ 2.5|e }}",
+        "{% set x = tag|safe %}{{ x + '<' }}{% set y %}{{ tag|safe }}{% endset %}{{ y + '<' }}{% macro m(t) %}{{ t }}{% endmacro %}{{ m(tag|safe) + '<' }}",
+        "{% for m in messages %}{{ '<|' + m.role + '|>' + m.content|safe }}{% endfor %}"]):
+    add(f"markup/{i}", text, HTML)
+add("markup/of a number fails", "{{ ('a'|safe) + 1 }}", HTML)
+
+add("filter/attr", "{{ d|attr('items') is defined }} {{ d|attr('b') is defined }} {{ (word|attr('upper'))() }} {{ xs|attr('nope') is defined }}{% set n = namespace(a=3) %}{{ n|attr('a') }}")
+add("filter/names of all", "{% for f in ['attr', 'e', 'escape', 'forceescape', 'pprint', 'random', 'striptags', 'urlencode', 'urlize', 'wordwrap', 'xmlattr', 'filesizeformat', 'safe'] %}{{ f is filter }}{% endfor %}{{ 'escaped' is test }}")
+
 # Whole templates in the manner of published ones.
 add("chat/chatml", "{% for message in messages %}\n{{ '<|im_start|>' + message['role'] + '\\n' + message['content'] | trim + '<|im_end|>' + '\\n' }}\n{% endfor %}\n{% if add_generation_prompt %}\n{{ '<|im_start|>assistant\\n' }}\n{% endif %}\n", CHAT)
 add("chat/llama2", "{% if messages[0]['role'] == 'system' %}{% set loop_messages = messages[1:] %}{% set system_message = messages[0]['content'].strip() %}{% else %}{% set loop_messages = messages %}{% set system_message = false %}{% endif %}{% for message in loop_messages %}{% if (message['role'] == 'user') != (loop.index0 % 2 == 0) %}{{ raise_exception('alternate') }}{% endif %}{% if loop.index0 == 0 and system_message != false %}{% set content = '<<SYS>>\\n' + system_message + '\\n<</SYS>>\\n\\n' + message['content'] %}{% else %}{% set content = message['content'] %}{% endif %}{% if message['role'] == 'user' %}{{ bos_token + '[INST] ' + content.strip() + ' [/INST]' }}{% elif message['role'] == 'assistant' %}{{ ' ' + content.strip() + ' ' + eos_token }}{% endif %}{% endfor %}", CHAT)

@@ -7,7 +7,8 @@
 #include <fstream>
 #include <iterator>
 #include <sstream>
-#include <vector>
+
+#include "base/control_groups.h"
 
 namespace octavo {
 namespace {
@@ -43,41 +44,12 @@ int v1_cores(const std::string& group) {
   return cores_of(read_text(group + "/cpu.cfs_quota_us"), read_text(group + "/cpu.cfs_period_us"));
 }
 
-// The least of a group's and its parents' quotas. A container may see the path of a group that is
-// not mounted in it, its own group standing at the root: the root always counts.
-int least_on_path(const std::string& root, std::string path, int (*cores)(const std::string&)) {
-  int least = cores(root);
-  if (path.find("..") != std::string::npos) return least;  // outside of what is mounted
-  while (path.size() > 1) {
-    least = std::min(least, cores(root + path));
-    path.resize(path.rfind('/'));
-  }
-  return least;
-}
-
-bool lists(const std::string& controllers, std::string_view wanted) {
-  std::istringstream in(controllers);
-  for (std::string name; std::getline(in, name, ',');)
-    if (name == wanted) return true;
-  return false;
-}
-
 }  // namespace
 
 int cgroup_cores(std::string_view own_groups, const std::string& root) {
   int least = kNoLimit;
-  std::istringstream lines{std::string(own_groups)};
-  // "number:controllers:/path"; version 2 has number 0 and no controllers.
-  for (std::string number, controllers, path; std::getline(lines, number, ':') &&
-                                              std::getline(lines, controllers, ':') &&
-                                              std::getline(lines, path);) {
-    if (path.empty() || path.front() != '/') continue;
-    if (controllers.empty())
-      least = std::min(least, least_on_path(root, path, v2_cores));
-    else if (lists(controllers, "cpu"))
-      for (const std::string& mount : {controllers, std::string("cpu")})
-        least = std::min(least, least_on_path(root + "/" + mount, path, v1_cores));
-  }
+  for (const ControlGroup& group : control_groups(own_groups, "cpu", root))
+    least = std::min(least, group.version_2 ? v2_cores(group.folder) : v1_cores(group.folder));
   return least;
 }
 

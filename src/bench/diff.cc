@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 
+#include "bench/answer.h"
 #include "formats/quote.h"
 
 namespace octavo {
@@ -40,7 +41,8 @@ RunResult renamed(const BenchResult& result, RunResult run, std::string name) {
 BenchResult pair_of(const BenchResult& a, const RunResult& run_a, const std::string& name_a,
                     const BenchResult& b, const RunResult& run_b, const std::string& name_b) {
   BenchResult pair;
-  pair.title = run_a.name == run_b.name ? run_a.name : fmt::format("{} and {}", name_a, name_b);
+  pair.title =
+      run_a.name == run_b.name ? run_text(a, run_a) : fmt::format("{} and {}", name_a, name_b);
   pair.model = a.model == b.model ? a.model : fmt::format("{} and {}", a.model, b.model);
   if (a.model != b.model)
     pair.notes.push_back(fmt::format("They differ in the model: {} and {}.", a.model, b.model));

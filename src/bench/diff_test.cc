@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "bench/compare_runs.h"
 #include "bench/figures.h"
 
 namespace octavo {
@@ -33,7 +34,7 @@ TEST(Diff, PairsSingleRunsWhateverTheirNames) {
   EXPECT_EQ(pair.runs[1].name, "after");
   for (const ComparisonRow& row : compare_runs(pair))
     if (row.figure.name == "output_throughput") {
-      EXPECT_DOUBLE_EQ(*row.ratios[1], 2);
+      EXPECT_DOUBLE_EQ(row.changes[1]->ratio, 2);
     }
 }
 

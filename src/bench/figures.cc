@@ -48,6 +48,18 @@ void set_latencies(const RunResult& run, RunFigures& figures) {
   figures.e2el_s = summarize(std::move(latencies.e2el));
 }
 
+// Who is first in the queue is what priorities are for.
+void set_urgent(const RunResult& run, RunFigures& figures) {
+  const auto [lowest, highest] =
+      std::ranges::minmax_element(run.requests, {}, &RequestRecord::priority);
+  if (lowest == run.requests.end() || lowest->priority == highest->priority) return;
+  std::vector<double> ttft;
+  for (const RequestRecord& request : run.requests)
+    if (request.completed() && request.priority == lowest->priority && !request.token_s.empty())
+      ttft.push_back(request.ttft_s());
+  if (!ttft.empty()) figures.urgent_ttft_s = summarize(std::move(ttft));
+}
+
 void count_requests(const RunResult& run, RunFigures& figures) {
   int64_t cached = 0, prompts = 0, good = 0;
   for (const RequestRecord& request : run.requests) {
@@ -246,6 +258,21 @@ void add_latencies(List& list, const RunFigures& f) {
   add_summary(list, "tpot", "TPOT", f.tpot_s);
   add_summary(list, "itl", "ITL", f.itl_s);
   add_summary(list, "e2el", "whole answer", f.e2el_s);
+  add_summary(list, "urgent_ttft", "TTFT of the most urgent", f.urgent_ttft_s.value_or(Summary()));
+}
+
+void add_gaps(List& list, const RunFigures& f) {
+  const auto ms = [&](double StreamGaps::*value) {
+    return f.gaps ? std::optional((*f.gaps).*value * 1e3) : std::nullopt;
+  };
+  add(list, "median_gap_before_ms", "usual gap of a stream", "ms", Better::lower,
+      ms(&StreamGaps::median_gap_s));
+  add(list, "p99_gap_ms", "gap beside the long prompt, P99", "ms", Better::lower,
+      ms(&StreamGaps::p99_gap_s));
+  add(list, "max_gap_ms", "largest gap beside the long prompt", "ms", Better::lower,
+      ms(&StreamGaps::largest_gap_s));
+  add(list, "long_ttft_ms", "TTFT of the long prompt", "ms", Better::lower,
+      ms(&StreamGaps::ttft_s));
 }
 
 void add_memory(List& list, const RunFigures& f) {
@@ -306,6 +333,8 @@ RunFigures figures_of(const RunResult& run, std::optional<double> cost_per_hour)
   count_requests(run, figures);
   set_throughput(run, figures);
   set_latencies(run, figures);
+  set_urgent(run, figures);
+  figures.gaps = gaps_of(run);
   set_steps(run, figures);
   set_load(run, figures);
   if (cost_per_hour) set_costs(*cost_per_hour, figures);
@@ -316,6 +345,7 @@ std::vector<Figure> list_figures(const RunFigures& figures) {
   List list;
   add_totals(list, figures);
   add_latencies(list, figures);
+  add_gaps(list, figures);
   add_memory(list, figures);
   add_load(list, figures);
   add_server(list, figures);
@@ -330,29 +360,15 @@ std::map<std::string, int> failures_of(const RunResult& run) {
   return kinds;
 }
 
-std::vector<ComparisonRow> compare_runs(const BenchResult& result) {
-  std::vector<ComparisonRow> rows;
-  for (const RunResult& run : result.runs) {
-    const List figures = list_figures(figures_of(run, result.cost_per_hour));
-    rows.resize(figures.size());
-    for (size_t i = 0; i < figures.size(); ++i) {
-      ComparisonRow& row = rows[i];
-      if (row.values.empty()) row.figure = figures[i];
-      const auto base = row.figure.value, value = figures[i].value;
-      row.values.push_back(value);
-      row.ratios.push_back(base && value && *base != 0 ? std::optional(*value / *base)
-                                                       : std::nullopt);
-    }
-  }
-  // Where all runs have zero failures, preemptions or padding, there is nothing to compare.
-  std::erase_if(rows, [](const ComparisonRow& row) {
-    const bool tells_by_zero =
-        row.figure.name == "request_goodput" || row.figure.name == "completed";
-    return !row.figure.in_tables || std::ranges::none_of(row.values, [&](auto& value) {
-      return value && (tells_by_zero || *value != 0);
-    });
-  });
-  return rows;
+FigureValues values_of(const List& figures) {
+  FigureValues values;
+  for (const Figure& figure : figures)
+    if (figure.value) values[figure.name] = *figure.value;
+  return values;
+}
+
+FigureValues figure_values(const RunResult& run) {
+  return values_of(list_figures(figures_of(run)));
 }
 
 std::string format_value(std::optional<double> value, std::string_view unit) {
@@ -365,6 +381,11 @@ std::string format_value(std::optional<double> value, std::string_view unit) {
 std::string format_ratio(std::optional<double> ratio) {
   if (!ratio) return "-";
   return *ratio >= 100 ? fmt::format("{:.0f} x", *ratio) : fmt::format("{:.3g} x", *ratio);
+}
+
+std::string with_unit(std::optional<double> value, const Figure& figure) {
+  const bool has_unit = value && !figure.unit.empty() && figure.unit != "share";
+  return format_value(value, figure.unit) + (has_unit ? " " + figure.unit : "");
 }
 
 }  // namespace octavo

@@ -10,6 +10,7 @@
 
 #include "bench/percentiles.h"
 #include "bench/result.h"
+#include "bench/stream_gaps.h"
 
 namespace octavo {
 
@@ -32,6 +33,8 @@ struct RunFigures {
   Summary tpot_s;   // time per output token after the first, one value for each request
   Summary itl_s;    // inter-token latency, one value for each gap
   Summary e2el_s;   // from arrival to the last token
+  std::optional<Summary> urgent_ttft_s = {};  // of the lowest priority number, if there are several
+  std::optional<StreamGaps> gaps = {};        // of streams, while a long prompt was read
 
   int64_t preemptions = 0;
   std::optional<double> prefix_hit_rate;  // cached tokens of prompts / tokens of prompts
@@ -74,17 +77,13 @@ std::vector<Figure> list_figures(const RunFigures& figures);
 // Requests that did not complete, by how they failed: "status 500".
 std::map<std::string, int> failures_of(const RunResult& run);
 
-// A table of all runs: those figures that are shown in tables and are not zero in all runs; of what
-// was answered, and well, zero says something.
-struct ComparisonRow {
-  Figure figure;                              // of the baseline
-  std::vector<std::optional<double>> values;  // of each run
-  std::vector<std::optional<double>> ratios;  // to the baseline; nothing where there is none
-};
-std::vector<ComparisonRow> compare_runs(const BenchResult& result);
+// Those that there are, as RunResult::rounds keeps them.
+FigureValues values_of(const std::vector<Figure>& figures);
+FigureValues figure_values(const RunResult& run);
 
 std::string format_value(std::optional<double> value,
-                         std::string_view unit);        // "12.34", "5 %", "-"
-std::string format_ratio(std::optional<double> ratio);  // "2.31 x", "-"
+                         std::string_view unit);                           // "12.34", "5 %", "-"
+std::string format_ratio(std::optional<double> ratio);                     // "2.31 x", "-"
+std::string with_unit(std::optional<double> value, const Figure& figure);  // "12.34 ms"
 
 }  // namespace octavo

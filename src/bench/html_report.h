@@ -7,9 +7,10 @@
 
 namespace octavo {
 
-// What was run, the figures of each run with their ratio to the first, plots of throughput against
-// latency, of the distributions and of what happened over time, and the blocks of the KV cache
-// where a run has a map of them. All text of the result is escaped.
+// The answer first, in sentences and a plot; then what was run, the figures of each run, plots of
+// throughput against latency, of the distributions and of what happened over time, the blocks of
+// the KV cache where a run has a map of them, and what the settings differ in. All text of the
+// result is escaped.
 std::string html_report(const BenchResult& result);
 
 }  // namespace octavo

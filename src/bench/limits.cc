@@ -42,7 +42,7 @@ void consume(T value) {
 // Calls body(thread) once on each thread.
 template <class Body>
 void on_all(ThreadPool& pool, const Body& body) {
-  pool.run(pool.size(), [&](Team& team) { body(static_cast<size_t>(team.index())); });
+  pool.on_each_thread([&](int index) { body(static_cast<size_t>(index)); });
 }
 
 // Rounds per second of all threads together.

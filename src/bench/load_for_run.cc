@@ -33,7 +33,7 @@ Result<void> check_lengths(const Workload& workload, int max_model_len) {
     return fail(ErrorCode::context_overflow,
                 fmt::format("the longest request has {} tokens with its answer, and sequences may "
                             "have {}; ask for shorter ones with --synthetic, as in "
-                            "requests=32,prompt=16-64,output=8-32",
+                            "requests=32,prompt=16-64,output=8-32, of kv-cache with --contexts",
                             longest, max_model_len));
   return {};
 }
@@ -56,6 +56,8 @@ std::map<std::string, std::string> settings_of(const EngineOptions& options) {
           {"max_num_batched_tokens", fmt::format("{}", options.max_num_batched_tokens)},
           {"max_inter_token_ms", fmt::format("{:.3g}", options.max_inter_token_ms)},
           {"max_prefill_ratio", fmt::format("{:.3g}", options.max_prefill_ratio)},
+          {"kv_cache", on_off(options.kv_cache)},
+          {"pad_finished", on_off(options.pad_finished)},
           {"enable_prefix_caching", on_off(options.enable_prefix_caching)},
           {"shared_prefix_attention", on_off(options.shared_prefix_attention)},
           {"scheduling_mode", std::string(name(options.scheduling_mode))},

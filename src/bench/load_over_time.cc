@@ -34,7 +34,7 @@ std::vector<LoadPoint> tokens_per_second(const RunResult& run) {
   for (const RequestRecord& request : run.requests)
     for (const double time : request.token_s)
       seconds[std::min(static_cast<size_t>((time - first) / width), seconds.size() - 1)].value +=
-          1 / width;
+          request.tokens_per_time() / width;
   return seconds;
 }
 

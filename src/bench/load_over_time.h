@@ -15,8 +15,8 @@ struct LoadPoint {
 // Requests sent and not yet answered.
 std::vector<LoadPoint> in_flight(const RunResult& run);
 
-// Tokens that came in each second of the run, counted by their times; at most kMaxSeconds points,
-// each of several seconds if the run is longer.
+// Tokens that came in each second of the run; at most kMaxSeconds points, each of several seconds
+// if the run is longer.
 inline constexpr int kMaxSeconds = 100'000;
 std::vector<LoadPoint> tokens_per_second(const RunResult& run);
 

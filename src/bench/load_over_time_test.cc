@@ -34,6 +34,23 @@ TEST(LoadOverTime, CountsTokensOfEachSecond) {
   EXPECT_EQ(figures_of(run).max_output_tokens_per_s, 3);
 }
 
+TEST(LoadOverTime, SpreadsTheTokensThatAServerCountedOverItsEvents) {
+  const RunResult run = run_of({{.token_s = {0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 1.1, 1.2},
+                                 .reported_tokens = 50,
+                                 .end_s = 1.2,
+                                 .finish_reason = "stop"}});
+  std::vector<double> values;
+  for (const LoadPoint& point : tokens_per_second(run)) values.push_back(point.value);
+  EXPECT_EQ(values, (std::vector<double>{40, 10}));
+  EXPECT_DOUBLE_EQ(figures_of(run).max_output_tokens_per_s, 40);
+}
+
+TEST(Figures, OneEventTellsNothingOfTheTimeOfAToken) {
+  const RunResult run =
+      run_of({{.token_s = {1}, .reported_tokens = 50, .end_s = 1, .finish_reason = "stop"}});
+  EXPECT_EQ(figures_of(run).tpot_s.count, 0);
+}
+
 TEST(LoadOverTime, BoundsItsPoints) {
   const RunResult run =
       run_of({{.arrival_s = 0, .token_s = {1e11}, .end_s = 1e12, .finish_reason = "stop"}});

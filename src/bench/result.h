@@ -14,16 +14,23 @@ namespace octavo {
 
 struct RequestRecord {
   double arrival_s = 0;
-  std::optional<double> scheduled_s = {};   // first part in a step; nothing: never
-  std::vector<double> token_s = {};         // when each token of the answer came; ascending
+  std::optional<double> scheduled_s = {};  // first part in a step; nothing: never
+  // When the tokens of the answer came; ascending. Of a server: when its events did, each of which
+  // may bring several tokens.
+  std::vector<double> token_s = {};
   std::optional<int> reported_tokens = {};  // of the answer, where the server counted them itself
   double end_s = 0;
   int prompt_tokens = 0;
   int cached_tokens = 0;  // of the prompt, found in the prefix tree
   int preemptions = 0;
+  int priority = 0;                // lower goes first
   std::string finish_reason = {};  // "stop" or "length"; anything else: how it failed
 
   int output_tokens() const { return reported_tokens.value_or(static_cast<int>(token_s.size())); }
+  // That came at each of the times; events tell no more than how many they were together.
+  double tokens_per_time() const {
+    return token_s.empty() ? 0 : output_tokens() / static_cast<double>(token_s.size());
+  }
   bool completed() const { return finish_reason == "stop" || finish_reason == "length"; }
   // Turned away by a server that had too much to do, as is right.
   bool rejected() const { return finish_reason == "status 429"; }
@@ -32,7 +39,7 @@ struct RequestRecord {
   double ttft_s() const { return token_s.front() - arrival_s; }
   double e2el_s() const { return token_s.back() - arrival_s; }
   std::optional<double> tpot_s() const {
-    if (output_tokens() < 2) return std::nullopt;
+    if (output_tokens() < 2 || token_s.size() < 2) return std::nullopt;
     return (token_s.back() - token_s.front()) / (output_tokens() - 1);
   }
   bool operator==(const RequestRecord&) const = default;
@@ -84,8 +91,14 @@ struct BlockMapRow {
   bool operator==(const BlockMapRow&) const = default;
 };
 
+using FigureValues = std::map<std::string, double>;  // by name: "p95_ttft_ms"
+
 struct RunResult {
-  std::string name = {};  // of the technique: "continuous"
+  std::string name = {};         // of the technique: "continuous"
+  std::optional<double> x = {};  // of a sweep: the value that was set
+  std::string series = {};       // of a sweep: which line of a plot the run is on; may be empty
+  std::string group =
+      {};  // runs of one group are compared with its first; empty: all with the first
   std::map<std::string, std::string> settings = {};
   int block_size = 0;  // tokens
   int num_blocks = 0;  // of the pool
@@ -94,6 +107,12 @@ struct RunResult {
   std::vector<BlockMapRow> block_map = {};        // may be empty; rows are equally long
   std::vector<ServerSample> server = {};          // of a run against a server; may be empty
   std::map<std::string, double> goodput_ms = {};  // bounds that make a request a good one
+  // A long prompt that came while the others were being written, by its index: what matters are the
+  // gaps of the others.
+  std::optional<int> long_request = {};
+  // Figures of each round, where the run was made several times; the requests are those of one of
+  // them. A round lies beside the round of the same place in other runs.
+  std::vector<FigureValues> rounds = {};
 
   bool operator==(const RunResult&) const = default;
 };
@@ -106,7 +125,11 @@ struct BenchResult {
   std::map<std::string, std::string> settings = {};  // common to all runs
   std::vector<std::string> notes = {};               // sentences for the reader
   std::optional<double> cost_per_hour = {};          // of the machine, in any currency
-  std::vector<RunResult> runs = {};                  // the first is the baseline
+  std::string x_label = {};                // of a sweep: what its values are, "requests at once"
+  std::vector<std::string> headline = {};  // figures that answer what was asked, by name
+  std::vector<std::string> answer =
+      {};                            // what it says, where that does not follow from the headline
+  std::vector<RunResult> runs = {};  // the first is the baseline
 
   bool operator==(const BenchResult&) const = default;
 };

@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "base/file_map.h"
+#include "bench/answer.h"
 #include "bench/figures.h"
 #include "bench/json_fields.h"
 #include "formats/shallow_json.h"
@@ -20,6 +21,7 @@ using OrderedJson = nlohmann::ordered_json;
 constexpr std::string_view kSchema = "octavo-bench-1";
 constexpr size_t kMaxBytes = size_t{512} << 20;
 constexpr int kMaxDepth = 8;
+constexpr int kMostPriority = 1'000'000;
 
 double round_time(double seconds) { return std::round(seconds * 1e6) / 1e6; }
 
@@ -76,6 +78,7 @@ OrderedJson request_json(const RequestRecord& request) {
       {"preemptions", request.preemptions},
       {"finish_reason", request.finish_reason}};
   if (request.reported_tokens) out["reported_tokens"] = *request.reported_tokens;
+  if (request.priority != 0) out["priority"] = request.priority;
   return out;
 }
 
@@ -121,6 +124,11 @@ OrderedJson run_json(const RunResult& run, std::optional<double> cost_per_hour) 
                      {"requests", std::move(requests)},
                      {"steps", steps_json(run.steps)},
                      {"block_map", std::move(map)}};
+  if (run.x) out["x"] = *run.x;
+  if (!run.series.empty()) out["series"] = run.series;
+  if (!run.group.empty()) out["group"] = run.group;
+  if (run.long_request) out["long_request"] = *run.long_request;
+  if (!run.rounds.empty()) out["rounds"] = run.rounds;
   // Of runs against a server.
   if (!run.server.empty()) out["server"] = server_json(run.server);
   if (!run.goodput_ms.empty()) out["goodput_ms"] = run.goodput_ms;
@@ -215,6 +223,11 @@ Result<RequestRecord> read_request(const json& value, const std::string& path) {
   if (fields.find("reported_tokens")) {
     OCTAVO_TRY(request.reported_tokens, fields.integer("reported_tokens"));
   }
+  if (const json* priority = fields.find("priority")) {
+    OCTAVO_TRY(const int64_t given,
+               read_integer(*priority, path + ".priority", -kMostPriority, kMostPriority));
+    request.priority = static_cast<int>(given);
+  }
   OCTAVO_CHECK_OK(check_order(request, fields));
   OCTAVO_CHECK_OK(fields.finish());
   return request;
@@ -300,6 +313,37 @@ Result<std::map<std::string, double>> read_goodput(JsonFields& run) {
   return out;
 }
 
+Result<FigureValues> read_round(const json& value, const std::string& path) {
+  if (!value.is_object())
+    return fail(ErrorCode::corrupt_file, fmt::format("'{}' is not an object", path));
+  FigureValues figures;
+  for (const auto& [name, figure] : value.items()) {
+    OCTAVO_TRY(figures[name], read_value<double>(figure, fmt::format("{}.{}", path, name)));
+  }
+  return figures;
+}
+
+// What a run may have besides.
+Result<void> read_place(JsonFields& fields, RunResult& run) {
+  if (fields.find("x")) {
+    OCTAVO_TRY(run.x, fields.number("x"));
+  }
+  if (fields.find("series")) {
+    OCTAVO_TRY(run.series, fields.text("series"));
+  }
+  if (fields.find("group")) {
+    OCTAVO_TRY(run.group, fields.text("group"));
+  }
+  if (fields.find("long_request")) {
+    OCTAVO_TRY(run.long_request, fields.integer("long_request"));
+    if (std::cmp_greater_equal(*run.long_request, run.requests.size()))
+      return fields.error("long_request", "is no request of the run");
+  }
+  if (!fields.find("rounds")) return {};
+  OCTAVO_TRY(run.rounds, read_list<FigureValues>(fields, "rounds", read_round));
+  return {};
+}
+
 Result<RunResult> read_run(const json& value, const std::string& path) {
   JsonFields fields(value, path + ".");
   RunResult run;
@@ -315,6 +359,7 @@ Result<RunResult> read_run(const json& value, const std::string& path) {
   OCTAVO_TRY(run.block_map, read_list<BlockMapRow>(fields, "block_map", read_row));
   OCTAVO_TRY(run.server, read_server(fields));
   OCTAVO_TRY(run.goodput_ms, read_goodput(fields));
+  OCTAVO_CHECK_OK(read_place(fields, run));
   fields.find("figures");
   fields.find("failures");
   OCTAVO_CHECK_OK(fields.finish());
@@ -341,6 +386,14 @@ Result<BenchResult> read_root(const json& root) {
   if (fields.find("cost_per_hour")) {
     OCTAVO_TRY(result.cost_per_hour, fields.number("cost_per_hour"));
   }
+  if (fields.find("x_label")) {
+    OCTAVO_TRY(result.x_label, fields.text("x_label"));
+  }
+  if (fields.find("headline")) {
+    OCTAVO_TRY(result.headline,
+               read_list<std::string>(fields, "headline", read_value<std::string>));
+  }
+  fields.find("answer");
   OCTAVO_TRY(result.runs, read_list<RunResult>(fields, "runs", read_run));
   OCTAVO_CHECK_OK(fields.finish());
   return result;
@@ -358,16 +411,20 @@ OrderedJson figures_json(const RunResult& run, std::optional<double> cost_per_ho
 OrderedJson to_json(const BenchResult& result) {
   OrderedJson runs = OrderedJson::array();
   for (const RunResult& run : result.runs) runs.push_back(run_json(run, result.cost_per_hour));
-  return {{"schema", kSchema},
-          {"title", result.title},
-          {"model", result.model},
-          {"machine", result.machine},
-          {"command", result.command},
-          {"settings", result.settings},
-          {"notes", result.notes},
-          {"cost_per_hour",
-           result.cost_per_hour ? OrderedJson(*result.cost_per_hour) : OrderedJson(nullptr)},
-          {"runs", std::move(runs)}};
+  OrderedJson out = {{"schema", kSchema},
+                     {"title", result.title},
+                     {"answer", answers(result)},
+                     {"model", result.model},
+                     {"machine", result.machine},
+                     {"command", result.command},
+                     {"settings", result.settings},
+                     {"notes", result.notes},
+                     {"cost_per_hour", result.cost_per_hour ? OrderedJson(*result.cost_per_hour)
+                                                            : OrderedJson(nullptr)}};
+  if (!result.x_label.empty()) out["x_label"] = result.x_label;
+  if (!result.headline.empty()) out["headline"] = result.headline;
+  out["runs"] = std::move(runs);
+  return out;
 }
 
 Result<BenchResult> parse_result(std::string_view text, const std::string& name) {

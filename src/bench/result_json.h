@@ -2,7 +2,7 @@
 //
 // An object with "schema": "octavo-bench-1", the fields of BenchResult, and for each run its
 // requests, its steps and block map by column, and "figures" (bench/figures.h), which are for
-// readers: they are computed anew when a file is read.
+// readers, as is "answer" (bench/answer.h): they are computed anew when a file is read.
 #pragma once
 
 #include <nlohmann/json.hpp>

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 
+#include "bench/compare_runs.h"
 #include "bench/figures.h"
 #include "bench/result_json.h"
 #include "support/temp_folder.h"
@@ -155,10 +156,62 @@ TEST(Figures, RatiosAreToTheFirstRun) {
   std::map<std::string, ComparisonRow> rows;
   for (const ComparisonRow& row : compare_runs(small_result())) rows[row.figure.name] = row;
   EXPECT_EQ(rows["output_throughput"].values, (std::vector<std::optional<double>>{1.25, 2.5}));
-  EXPECT_EQ(rows["output_throughput"].ratios, (std::vector<std::optional<double>>{1, 2}));
-  EXPECT_EQ(rows["p95_ttft_ms"].ratios, (std::vector<std::optional<double>>{1, .5}));
-  EXPECT_EQ(rows["p95_queue_ms"].ratios, (std::vector<std::optional<double>>{1, std::nullopt}));
+  EXPECT_EQ(rows["output_throughput"].changes[1]->ratio, 2);
+  EXPECT_EQ(rows["output_throughput"].changes[0]->ratio, 1);
+  EXPECT_EQ(rows["p95_ttft_ms"].changes[1]->ratio, .5);
+  EXPECT_EQ(rows["p95_ttft_ms"].changes[1]->call, Call::unknown);
+  EXPECT_FALSE(rows["p95_queue_ms"].changes[1]);
   EXPECT_FALSE(rows.contains("std_ttft_ms"));  // of JSON only
+}
+
+TEST(Figures, OfSeveralRoundsAreMediansAndRatiosAreWithinARound) {
+  BenchResult result = small_result();
+  const auto rounds = [](std::vector<double> values) {
+    std::vector<FigureValues> out;
+    for (const double value : values) out.push_back({{"output_throughput", value}});
+    return out;
+  };
+  // The machine halves its speed meanwhile.
+  result.runs[0].rounds = rounds({10, 5, 4});
+  result.runs[1].rounds = rounds({20, 10, 8.1});
+  const auto rows = compare_runs(result);
+  const ComparisonRow* row = find_row(rows, "output_throughput");
+  ASSERT_TRUE(row);
+  EXPECT_EQ(row->values, (std::vector<std::optional<double>>{5, 10}));
+  EXPECT_DOUBLE_EQ(row->changes[1]->ratio, 2);
+  EXPECT_DOUBLE_EQ(row->changes[1]->high, 2.025);
+  EXPECT_EQ(row->changes[1]->call, Call::differs);
+}
+
+TEST(Figures, OfMergedRoundsTheMiddleOneIsShown) {
+  std::vector<RunResult> rounds(3, small_run());
+  for (size_t i = 0; i < 3; ++i)
+    for (RequestRecord& request : rounds[i].requests) request.end_s += static_cast<double>(2 * i);
+  const RunResult merged = merge_rounds(rounds);
+  EXPECT_EQ(merged.requests, rounds[1].requests);
+  ASSERT_EQ(merged.rounds.size(), 3u);
+  EXPECT_DOUBLE_EQ(merged.rounds[2].at("output_throughput"), 5.0 / 8);
+}
+
+TEST(Figures, OfTwoLinesEachIsBesideItsNeighbour) {
+  BenchResult result;
+  for (const auto& [series, x] :
+       {std::pair("without", 1), {"without", 2}, {"with", 1}, {"with", 2}})
+    result.runs.push_back({.name = series, .x = x, .series = series, .group = std::to_string(x)});
+  EXPECT_EQ(baseline_of(result, 1), 1u);
+  EXPECT_EQ(baseline_of(result, 2), 0u);
+  EXPECT_EQ(baseline_of(result, 3), 1u);
+  for (RunResult& run : result.runs) run.group.clear();
+  EXPECT_EQ(baseline_of(result, 3), 0u);
+}
+
+TEST(Figures, PrioritiesShowInWhatTheMostUrgentWaited) {
+  RunResult run = small_run();
+  EXPECT_FALSE(figures_of(run).urgent_ttft_s);
+  run.requests[1].priority = 1;
+  EXPECT_EQ(figures_of(run).urgent_ttft_s, summarize({1}));
+  run.requests[0].priority = 2;
+  EXPECT_FALSE(figures_of(run).urgent_ttft_s);  // none of priority 0 was completed
 }
 
 TEST(Figures, FiguresThatNobodyHasAreNoRow) {
@@ -223,6 +276,14 @@ BenchResult served_result() {
   run.server = {{.time_s = 0, .running = 2, .kv_usage = .25},
                 {.time_s = 1, .memory_mib = 512.5, .cpu_cores = 1.5}};
   run.goodput_ms = {{"ttft", 500}, {"tpot", 50}};
+  run.x = 8;
+  run.series = "with";
+  run.group = "g";
+  run.long_request = 3;
+  run.rounds = {{{"output_throughput", 1.25}}, {{"output_throughput", 1.5}, {"p95_ttft_ms", 7}}};
+  run.requests[2].priority = -3;
+  result.x_label = "requests at once";
+  result.headline = {"output_throughput"};
   return result;
 }
 
@@ -284,6 +345,12 @@ TEST(ResultFile, AnErrorNamesTheField) {
            Refused{"/runs/0/steps/running", {1}, "'runs[0].steps.running' has 1 values"},
            Refused{"/runs/0/steps/step_s/0", -1, "'runs[0].steps.step_s[0]'"},
            Refused{"/runs/0/steps/waste_tokens/0", 18446744073709551615u, "waste_tokens[0]'"},
+           Refused{"/runs/0/x", "a", "'runs[0].x'"},
+           Refused{"/runs/0/rounds", {1}, "'runs[0].rounds[0]' is not an object"},
+           Refused{"/runs/0/rounds", {{{"a", "b"}}}, "'runs[0].rounds[0].a'"},
+           Refused{"/runs/0/long_request", 4, "'runs[0].long_request' is no request"},
+           Refused{"/runs/0/requests/2/priority", .5, "'runs[0].requests[2].priority'"},
+           Refused{"/headline", 1, "'headline' is not a list"},
            Refused{"/runs/0/block_map/1/owners/2", -4, "'runs[0].block_map[1].owners[2]'"},
            Refused{"/runs/0/block_map/1/owners/2", 18446744073709551615u, "owners[2]'"},
            Refused{"/runs/0/block_map/1/filled_percent/2", 101, "filled_percent[2]'"},

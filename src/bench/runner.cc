@@ -5,6 +5,7 @@
 #include <condition_variable>
 #include <mutex>
 #include <thread>
+#include <utility>
 
 #include "bench/step_recorder.h"
 
@@ -20,6 +21,8 @@ class Runner {
         block_map_(options.block_map_rows) {
     result_.name = options.name;
     result_.requests.resize(workload.size());
+    tokens_.resize(workload.size());
+    if (options.long_request) result_.long_request = static_cast<int>(*options.long_request);
   }
 
   void record_step(const StepReport& report) {
@@ -38,9 +41,11 @@ class Runner {
     });
     start_ = std::chrono::steady_clock::now();
     for (size_t i = 0; i < workload_.size(); ++i) {
+      if (options_.long_request == i) continue;
       wait_for_turn(workload_[i]);
       submit(engine, i);
     }
+    if (options_.long_request) interrupt_streams(engine, *options_.long_request);
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return num_done_ == workload_.size(); });
     lock.unlock();
@@ -61,12 +66,49 @@ class Runner {
     changed_.wait(lock, [&] { return num_in_flight_ < options_.max_concurrency; });
   }
 
-  // One whose turn was late because of max_concurrency arrives when it is handed over.
+  void interrupt_streams(Engine& engine, size_t late) {
+    wait_for_turn(workload_[late]);
+    wait_until([&] { return num_writing_ + 1 == workload_.size(); });
+    submit(engine, late);
+    wait_until([&] { return stopping_; });
+    for (const RequestId id : ids_) engine.cancel(id);
+  }
+
+  template <class Holds>
+  void wait_until(Holds holds) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, holds);
+  }
+
+  // What was stopped on purpose is complete.
+  std::string reason_of(const RequestOutput& output) {
+    if (output.error) return "error";
+    const FinishReason reason = output.outputs[0].finish_reason;
+    const std::lock_guard lock(mutex_);
+    return std::string(
+        name(stopping_ && reason == FinishReason::abort ? FinishReason::stop : reason));
+  }
+
+  // Tells who waits for the streams, or for the long prompt.
+  void count_tokens(size_t i, int tokens) {
+    if (!options_.long_request) return;
+    const std::lock_guard lock(mutex_);
+    const int before = std::exchange(tokens_[i], tokens_[i] + tokens);
+    if (options_.long_request == i)
+      stopping_ = true;
+    else if (before < kStreamTokens && tokens_[i] >= kStreamTokens)
+      ++num_writing_;
+    changed_.notify_all();
+  }
+
+  // One whose turn was late because of others arrives when it is handed over.
   void submit(Engine& engine, size_t i) {
     RequestRecord& record = result_.requests[i];
     const WorkloadRequest& given = workload_[i];
-    record.arrival_s = options_.max_concurrency > 0 ? now() : given.arrival_s;
+    const bool is_late = options_.max_concurrency > 0 || options_.long_request == i;
+    record.arrival_s = is_late ? now() : given.arrival_s;
     record.prompt_tokens = static_cast<int>(given.prompt_token_ids.size());
+    record.priority = given.priority;
     record.token_s.reserve(static_cast<size_t>(given.output_tokens));
     Request request{.prompt_token_ids = given.prompt_token_ids,
                     .priority = uses_priorities_ ? given.priority : 0,
@@ -75,17 +117,25 @@ class Runner {
     request.params.ignore_eos = true;
     request.params.max_tokens = given.output_tokens;
     RequestEvents events;
-    events.on_delta = [this, &record](const ChoiceDelta& delta) {
+    events.on_delta = [this, i, &record](const ChoiceDelta& delta) {
       record.token_s.insert(record.token_s.end(), delta.token_ids.size(), now());
+      count_tokens(i, static_cast<int>(delta.token_ids.size()));
     };
-    events.on_finish = [this, &record](const RequestOutput& output) { finish(record, output); };
+    events.on_finish = [this, i, &record](const RequestOutput& output) {
+      count_tokens(i, kStreamTokens);
+      if (options_.on_answer && !output.outputs.empty())
+        options_.on_answer(i, output.outputs[0].token_ids);
+      finish(record, output);
+    };
     {
       const std::lock_guard lock(mutex_);
       ++num_in_flight_;
     }
-    if (const auto id = engine.submit(std::move(request), std::move(events)); !id)
-      finish(record,
-             {.prompt_token_ids = {}, .prompt_logprobs = {}, .outputs = {}, .error = id.error()});
+    const auto id = engine.submit(std::move(request), std::move(events));
+    if (id) return ids_.push_back(*id);
+    count_tokens(i, kStreamTokens);
+    finish(record,
+           {.prompt_token_ids = {}, .prompt_logprobs = {}, .outputs = {}, .error = id.error()});
   }
 
   void finish(RequestRecord& record, const RequestOutput& output) {
@@ -94,8 +144,7 @@ class Runner {
     record.preemptions = output.metrics.num_preemptions;
     if (output.metrics.scheduled_ts > 0)
       record.scheduled_s = record.arrival_s + output.metrics.queued_s();
-    record.finish_reason =
-        output.error ? std::string("error") : std::string(name(output.outputs[0].finish_reason));
+    record.finish_reason = reason_of(output);
     const std::lock_guard lock(mutex_);
     --num_in_flight_;
     ++num_done_;
@@ -112,6 +161,10 @@ class Runner {
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   std::mutex mutex_;
   std::condition_variable changed_;
+  std::vector<RequestId> ids_;  // of what was handed over
+  std::vector<int> tokens_;     // of each request, where there is a long one
+  size_t num_writing_ = 0;      // streams with kStreamTokens
+  bool stopping_ = false;
   int num_in_flight_ = 0;
   size_t num_done_ = 0;
 };

@@ -210,6 +210,7 @@ class LoadRun {
     ++done_;
     failed_ += !completed;
     if (completed) lacks_usage_ |= !flight->reader.has_usage();
+    if (completed) num_without_reason_ += !flight->reader.has_reason();
     if (!completed) note_failure(record.finish_reason, flight->reader.why(result));
     run_.requests.push_back(std::move(record));
     if (options_.on_progress) options_.on_progress(done_, failed_, total_);
@@ -261,6 +262,26 @@ class LoadRun {
           fmt::format("Requests were sent up to {:.0f} ms after their time.", latest_s_ * 1e3));
   }
 
+  void note_answers() {
+    if (lacks_usage_)
+      result_.notes.push_back("The server sent no usage: tokens are counted by events.");
+    if (num_without_reason_ > 0)
+      result_.notes.push_back(fmt::format(
+          "{} answers ended without a finish_reason: whether they are whole is not known.",
+          num_without_reason_));
+    double tokens = 0, events = 0;
+    for (const RequestRecord& request : run_.requests) {
+      if (!request.completed() || request.token_s.empty()) continue;
+      tokens += request.output_tokens();
+      events += static_cast<double>(request.token_s.size());
+    }
+    if (tokens > 1.2 * events)
+      result_.notes.push_back(fmt::format(
+          "The server sends {:.1f} tokens in an event: ITL is the time between two events, TPOT "
+          "that of a token.",
+          tokens / events));
+  }
+
   Result<ServeLoadResult> finished() {
     // Answers come in any order; results are read in that of the requests.
     std::stable_sort(
@@ -277,8 +298,7 @@ class LoadRun {
                                           count == 1 ? "request failed" : "requests failed", kind,
                                           why == whys_.end() ? "" : ", " + why->second));
     }
-    if (lacks_usage_)
-      result_.notes.push_back("The server sent no usage: tokens are counted by events.");
+    note_answers();
     if (options_.sample_server && !stopped_ && !missing.empty()) result_.notes.push_back(missing);
     if (stopped_) result_.notes.push_back("The run was stopped before its end.");
     result_.runs.push_back(std::move(run_));
@@ -294,6 +314,7 @@ class LoadRun {
   size_t next_ = 0;                        // dialogue
   int under_way_ = 0;                      // dialogues
   int total_ = 0, done_ = 0, failed_ = 0;  // requests
+  int num_without_reason_ = 0;             // answers
   double latest_s_ = 0;      // a request was sent after it was due, though there was a place
   bool was_full_ = false;    // so that what is sent next is late for a reason
   bool is_waiting_ = false;  // for a time to come

@@ -61,7 +61,8 @@ class StubServer {
     for (int i = 0; i < tokens; ++i)
       peer.send(http_chunk("data: {\"choices\":[{\"text\":\" a\"}]}\n\n"));
     peer.send(
-        http_chunk("data: {\"choices\":[],\"usage\":{\"prompt_tokens\":8,"
+        http_chunk("data: {\"choices\":[{\"text\":\"\",\"finish_reason\":\"length\"}],"
+                   "\"usage\":{\"prompt_tokens\":8,"
                    "\"completion_tokens\":" +
                    std::to_string(tokens) + "}}\n\ndata: [DONE]\n\n"));
     peer.send(kLastChunk);

@@ -66,6 +66,13 @@ const std::string* text_in(const json& object, const char* name) {
   return value && value->is_string() ? value->get_ptr<const std::string*>() : nullptr;
 }
 
+// Whether a part of a tool's call came, which is as good as text.
+bool calls_tool(const json& choice) {
+  const json* delta = member(choice, "delta");
+  const json* calls = delta ? member(*delta, "tool_calls") : nullptr;
+  return calls && calls->is_array() && !calls->empty();
+}
+
 // Of a completion `text`; of a chat what the model says, or thinks.
 const std::string* choice_text(const json& choice) {
   if (const std::string* text = text_in(choice, "text")) return text;
@@ -180,20 +187,29 @@ void AnswerReader::read_usage(const json& usage) {
 void AnswerReader::read_choice(const json& choice, double time_s) {
   if (const std::string* reason = text_in(choice, "finish_reason")) finish_reason_ = *reason;
   const std::string* text = choice_text(choice);
-  if (!text || !is_token(choice, *text)) return;
+  const bool calls = calls_tool(choice);
+  if (!calls && (!text || !is_token(choice, *text))) return;
   // The first token is the first text that somebody could read.
-  if (token_s_.empty() && text->empty()) return;
+  if (token_s_.empty() && !calls && text->empty()) return;
   if (token_s_.size() == kMaxLength) error_ = "the answer does not end";
   if (!error_.empty()) return;
   token_s_.push_back(time_s);
-  if (keep_text_) text_ += *text;
+  if (keep_text_ && text) text_ += *text;
+}
+
+// Of a stream that came to its end.
+std::string AnswerReader::how_it_ended() const {
+  if (finish_reason_ == "tool_calls" || finish_reason_ == "function_call") return "stop";
+  if (!finish_reason_.empty()) return finish_reason_;
+  if (token_s_.empty()) return "no answer";
+  // Some servers never give a reason; [DONE] says that nothing is missing.
+  return is_done_ ? "stop" : "cut stream";
 }
 
 std::string AnswerReader::finish(const http::CallResult& call) const {
   if (call.status != 0 && call.status != 200) return fmt::format("status {}", call.status);
   if (!error_.empty()) return "error event";
-  if (is_done_ && finish_reason_.empty()) return "stop";
-  if (is_done_) return finish_reason_;
+  if (is_done_) return how_it_ended();
   switch (call.end) {
     case CallEnd::answered:
       break;
@@ -211,7 +227,7 @@ std::string AnswerReader::finish(const http::CallResult& call) const {
       return "cancelled";
   }
   if (!call.content_type.starts_with("text/event-stream")) return "no stream";
-  return finish_reason_.empty() ? "cut stream" : finish_reason_;
+  return how_it_ended();
 }
 
 std::string AnswerReader::why(const http::CallResult& call) const {
@@ -222,7 +238,8 @@ std::string AnswerReader::why(const http::CallResult& call) const {
 
 void AnswerReader::fill(RequestRecord& record) const {
   record.token_s = token_s_;
-  record.reported_tokens = completion_tokens_;
+  // A count of zero is none where something came.
+  if (completion_tokens_ != 0 || token_s_.empty()) record.reported_tokens = completion_tokens_;
   record.prompt_tokens = prompt_tokens_.value_or(record.prompt_tokens);
   record.cached_tokens = std::min(cached_tokens_, record.prompt_tokens);
 }

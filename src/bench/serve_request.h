@@ -63,7 +63,8 @@ class AnswerReader {
   explicit AnswerReader(bool keep_text) : keep_text_(keep_text) {}
 
   void read(std::string_view data, double time_s);
-  // How it ended: "stop", "length", or a kind of failure: "status 429", "cut stream".
+  // How it ended: "stop", "length", or a kind of failure: "status 429", "cut stream", "no answer".
+  // A call of a tool is an answer too ("stop"), and so is one of no tokens that says why it ended.
   std::string finish(const http::CallResult& call) const;
   // One line that says more of a failure; may be empty.
   std::string why(const http::CallResult& call) const;
@@ -71,10 +72,12 @@ class AnswerReader {
 
   const std::string& text() const { return text_; }
   bool has_usage() const { return completion_tokens_.has_value(); }
+  bool has_reason() const { return !finish_reason_.empty(); }  // of its end
 
  private:
   void read_usage(const nlohmann::json& usage);
   void read_choice(const nlohmann::json& choice, double time_s);
+  std::string how_it_ended() const;
 
   bool keep_text_;
   std::vector<double> token_s_;

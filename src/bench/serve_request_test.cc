@@ -141,6 +141,54 @@ TEST(AnswerReader, TellsFailuresApart) {
   EXPECT_EQ(kind(CallEnd::answered, 200, "[1]"), "error event");
 }
 
+// What came in this order, of a stream that ended as it should.
+AnswerReader reader_of(const std::vector<const char*>& events) {
+  AnswerReader reader(false);
+  for (size_t i = 0; i < events.size(); ++i) reader.read(events[i], static_cast<double>(i));
+  return reader;
+}
+
+TEST(AnswerReader, AStreamWithoutAnAnswerIsAFailure) {
+  const char* opening = R"({"choices":[{"delta":{"role":"assistant","content":""}}]})";
+  const char* usage = R"({"choices":[],"usage":{"prompt_tokens":3,"completion_tokens":4}})";
+  const std::vector<std::vector<const char*>> without = {
+      {}, {"[DONE]"}, {opening}, {opening, "[DONE]"}, {usage, "[DONE]"}};
+  for (const auto& events : without)
+    EXPECT_EQ(reader_of(events).finish(whole()), "no answer") << events.size();
+}
+
+TEST(AnswerReader, AnAnswerOfNoTokensSaysWhyItEnded) {
+  const char* end = R"({"choices":[{"text":"","finish_reason":"stop"}]})";
+  EXPECT_EQ(reader_of({end, "[DONE]"}).finish(whole()), "stop");
+  EXPECT_TRUE(reader_of({end, "[DONE]"}).has_reason());
+}
+
+TEST(AnswerReader, DoneStandsForAReasonWhereTextCame) {
+  const char* token = R"({"choices":[{"text":"a"}]})";
+  EXPECT_EQ(reader_of({token, "[DONE]"}).finish(whole()), "stop");
+  EXPECT_FALSE(reader_of({token, "[DONE]"}).has_reason());
+  EXPECT_EQ(reader_of({token}).finish(whole()), "cut stream");
+  EXPECT_EQ(reader_of({token, R"({"error":{"message":"m"}})", "[DONE]"}).finish(whole()),
+            "error event");
+}
+
+TEST(AnswerReader, CallsOfToolsAreAnswers) {
+  const AnswerReader reader = reader_of(
+      {R"({"choices":[{"delta":{"role":"assistant","tool_calls":[{"function":{"name":"f"}}]}}]})",
+       R"({"choices":[{"delta":{"tool_calls":[{"function":{"arguments":"{}"}}]}}]})",
+       R"({"choices":[{"delta":{},"finish_reason":"tool_calls"}]})", "[DONE]"});
+  EXPECT_EQ(reader.finish(whole()), "stop");
+  RequestRecord record;
+  reader.fill(record);
+  EXPECT_EQ(record.token_s, (std::vector<double>{0, 1}));
+}
+
+TEST(AnswerReader, ACountOfZeroIsNoneWhereTextCame) {
+  RequestRecord record;
+  reader_of({R"({"choices":[{"text":"a"}],"usage":{"completion_tokens":0}})"}).fill(record);
+  EXPECT_EQ(record.output_tokens(), 1);
+}
+
 TEST(AnswerReader, SaysWhatTheServerSaid) {
   const AnswerReader reader(false);
   CallResult call = {.end = CallEnd::answered, .status = 400};
@@ -160,7 +208,7 @@ TEST(AnswerReader, BearsWhateverAnEventHolds) {
   RequestRecord record;
   reader.fill(record);
   EXPECT_EQ(record.output_tokens(), 0);
-  EXPECT_EQ(reader.finish(whole()), "cut stream");
+  EXPECT_EQ(reader.finish(whole()), "no answer");
 }
 
 }  // namespace

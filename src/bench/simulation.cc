@@ -43,6 +43,7 @@ RequestRecord to_record(const SimRecord& record, const WorkloadRequest& request)
           .prompt_tokens = static_cast<int>(request.prompt_token_ids.size()),
           .cached_tokens = record.cached_tokens,
           .preemptions = record.preemptions,
+          .priority = request.priority,
           .finish_reason = record.end ? reason_of(*record.end) : std::string("error")};
 }
 

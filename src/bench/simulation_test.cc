@@ -83,6 +83,7 @@ class RealEngine {
     RequestRecord& record = result.requests[index];
     record.arrival_s = given.arrival_s;
     record.prompt_tokens = static_cast<int>(given.prompt_token_ids.size());
+    record.priority = given.priority;
     const bool uses_priorities =
         core_->scheduler().options().policy == SchedulingPolicy::priority;  // others refuse them
     Request request{.prompt_token_ids = given.prompt_token_ids,

@@ -119,6 +119,7 @@ class Cell {
     row.speedup = median(ratios);
     row.lowest = std::ranges::min(ratios);
     row.highest = std::ranges::max(ratios);
+    if (row.method != kOff && row.lowest > 0) row.change = change_of(ratios);
     const SpeculativeRun& typical = *std::ranges::min_element(
         runs, {}, [&](const SpeculativeRun& run) { return std::abs(run.tok_s() - row.tok_s); });
     describe(typical, row);

@@ -9,6 +9,7 @@
 
 #include "base/result.h"
 #include "bench/speculative_run.h"
+#include "bench/spread.h"
 #include "engine/load.h"
 
 namespace octavo {
@@ -46,7 +47,9 @@ struct SpeculativeRow {
   double tok_s = 0, off_tok_s = 0;  // of steps of full batches that read no prompt; medians
   double speedup = 0;  // median over the rounds; within one, by the run without beside it
   double lowest = 0, highest = 0;  // of the rounds
-  double acceptance = 0;           // share of the verified guesses that came true
+  std::optional<Change> change =
+      {};                      // the same, with what is called of it; nothing without guesses
+  double acceptance = 0;       // share of the verified guesses that came true
   double accepted_length = 0;  // tokens gained where guesses were verified, the sure one included
   double tokens_per_step = 0;  // of one sequence
   double draft_share = 0;      // of the time

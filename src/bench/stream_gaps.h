@@ -3,9 +3,6 @@
 
 #include <optional>
 
-#include "base/result.h"
-#include "bench/comparison.h"
-#include "bench/load_for_run.h"
 #include "bench/result.h"
 
 namespace octavo {
@@ -17,12 +14,8 @@ struct StreamGaps {
   double ttft_s = 0;         // of the long prompt
 };
 
-// Nothing if it cannot be said: a stream had ended before the long prompt's first token, or there
-// were no gaps before it came. The long prompt is the request with most prompt tokens.
+// Nothing if it cannot be said: the run has no long prompt, a stream had ended before the long
+// prompt's first token, or there were no gaps before it came.
 std::optional<StreamGaps> gaps_of(const RunResult& run);
-
-// Eight streams and one long prompt, over budgets of tokens and of time. The settings of each run
-// hold its gaps; runs for which they cannot be said are marked as void.
-Result<BenchResult> compare_chunking(const ComparisonOptions& options, const ModelFacts& facts);
 
 }  // namespace octavo

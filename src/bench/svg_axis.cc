@@ -13,7 +13,7 @@ SvgAxis::SvgAxis(double low, double high, double from, double to, bool logarithm
     low_ /= 2;
     high_ *= 2;
   } else {
-    high_ = low_ + std::max(1e-9, std::abs(low_));
+    high_ = low_ == 0 ? 1 : low_ + std::abs(low_);
   }
 }
 

@@ -7,6 +7,7 @@
 
 #include "bench/markup.h"
 #include "bench/svg_axis.h"
+#include "bench/svg_parts.h"
 
 namespace octavo {
 namespace {
@@ -21,22 +22,6 @@ constexpr double kDotsEnd = kWidth - 132;
 constexpr size_t kMaxDotName = 18;
 
 bool is_finite(const PlotPoint& point) { return std::isfinite(point.x) && std::isfinite(point.y); }
-
-std::string short_name(const std::string& name, size_t most = kMaxName) {
-  size_t end = std::min(name.size(), most);
-  while (end < name.size() && end > 0 && (name[end] & 0xC0) == 0x80) --end;  // whole characters
-  return escape_markup(end < name.size() ? name.substr(0, end) + "..." : name);
-}
-
-std::string tick_text(double value) {
-  return fmt::format("{:.6g}", std::abs(value) < 1e-12 ? 0 : value);
-}
-
-std::string text_at(double x, double y, std::string_view anchor, const std::string& escaped,
-                    std::string_view classes = "t") {
-  return fmt::format("<text class=\"{}\" x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\">{}</text>",
-                     classes, x, y, anchor, escaped);
-}
 
 struct Extent {
   double x_low = INFINITY, x_high = -INFINITY, y_low = INFINITY, y_high = 0;
@@ -54,14 +39,14 @@ struct Axes {
   SvgAxis x, y;
 };
 
-std::string grid(const Axes& axes, double end = kWidth - kRight) {
+std::string grid(const Axes& axes, double end, const std::vector<double>& x_ticks) {
   std::string out;
   for (const double tick : axes.y.ticks()) {
     const double y = axes.y.pixel(tick);
     out += fmt::format("<path class=\"grid\" d=\"M{} {:.1f}H{}\"/>", kLeft, y, end);
     out += text_at(kLeft - 8, y + 4, "end", tick_text(tick));
   }
-  for (const double tick : axes.x.ticks(7)) {
+  for (const double tick : x_ticks.empty() ? axes.x.ticks(7) : x_ticks) {
     const double x = axes.x.pixel(tick);
     out += fmt::format("<path class=\"grid\" d=\"M{:.1f} {}v5\"/>", x, kBottom);
     out += text_at(x, kBottom + 18, "middle", tick_text(tick));
@@ -88,15 +73,15 @@ Legend legend(const std::vector<PlotSeries>& series) {
   if (series.size() < 2) return out;
   double x = kLeft, y = kBottom + 56;
   for (size_t i = 0; i < series.size(); ++i) {
-    const std::string name = short_name(series[i].name);
+    const std::string name = short_name(series[i].name, kMaxName);
     const double width =
         26 + kCharWidth * static_cast<double>(std::min(series[i].name.size(), kMaxName + 3));
     if (x > kLeft && x + width > kWidth) {
       x = kLeft;
       y += kLegendRow;
     }
-    out.svg += fmt::format("<path class=\"line c{}\" d=\"M{:.1f} {:.1f}h14\"/>", i % kPlotColours,
-                           x, y - 4);
+    out.svg +=
+        fmt::format("<path class=\"line {}\" d=\"M{:.1f} {:.1f}h14\"/>", series_class(i), x, y - 4);
     out.svg += text_at(x + 19, y, "start", name);
     x += width;
   }
@@ -115,10 +100,14 @@ std::string empty_plot(const PlotLabels& labels) {
                               "nothing was measured"));
 }
 
-bool is_wide(double low, double high) { return low > 0 && high / low > 20; }
+constexpr double kWide = 20, kWideChosen = 3;
+
+bool is_wide(double low, double high, double than = kWide) { return low > 0 && high / low > than; }
 
 Axes make_axes(const Extent& extent, const PlotLabels& labels, double end = kWidth - kRight) {
-  const bool log_x = labels.log_x && is_wide(extent.x_low, extent.x_high);
+  // Values that were chosen are mostly powers of something.
+  const bool log_x = labels.log_x && is_wide(extent.x_low, extent.x_high,
+                                             labels.x_ticks.empty() ? kWide : kWideChosen);
   const bool log_y = labels.log_y && is_wide(extent.y_low, extent.y_high);
   Axes axes{SvgAxis(extent.x_low, extent.x_high, kLeft, end, log_x),
             SvgAxis(log_y ? extent.y_low : 0, extent.y_high, kBottom, kTop, log_y)};
@@ -153,8 +142,28 @@ std::string line_path(const PlotSeries& series, size_t index, const Axes& axes, 
       d += steps ? fmt::format("H{:.1f}V{:.1f}", x, y) : fmt::format("L{:.1f} {:.1f}", x, y);
     }
   }
-  return fmt::format("<path class=\"line c{}\" d=\"{}\"><title>{}</title></path>",
-                     index % kPlotColours, d, escape_markup(series.name));
+  return fmt::format("<path class=\"line {}\" d=\"{}\"><title>{}</title></path>",
+                     series_class(index), d, escape_markup(series.name));
+}
+
+std::string range_marks(const PlotSeries& series, size_t index, const Axes& axes) {
+  std::string out;
+  for (const PlotRange& range : series.ranges) {
+    const double x = axes.x.pixel(range.x);
+    const double low = axes.y.pixel(range.low), high = axes.y.pixel(range.high);
+    out += fmt::format(
+        "<path class=\"whisker\" d=\"M{0:.1f} {1:.1f}V{2:.1f}M{3:.1f} {1:.1f}h8M{3:.1f} "
+        "{2:.1f}h8\"/>",
+        x, low, high, x - 4);
+  }
+  if (series.ranges.empty()) return out;
+  for (const PlotPoint& point : series.points)
+    out += fmt::format(
+        "<circle class=\"dot {}\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"4\"><title>{}: "
+        "{:.4g}, {:.4g}</title></circle>",
+        series_class(index), axes.x.pixel(point.x), axes.y.pixel(point.y),
+        escape_markup(series.name), point.x, point.y);
+  return out;
 }
 
 void drop_infinite(std::vector<PlotSeries>& series) {
@@ -164,10 +173,10 @@ void drop_infinite(std::vector<PlotSeries>& series) {
 
 std::string draw_dot(const PlotDot& dot, size_t index, const Axes& axes) {
   return fmt::format(
-      "<circle class=\"dot c{}\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"5\"><title>{}: {:.4g}, "
+      "<circle class=\"dot {}\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"5\"><title>{}: {:.4g}, "
       "{:.4g}</title></circle>",
-      index % kPlotColours, axes.x.pixel(dot.x), axes.y.pixel(dot.y), escape_markup(dot.name),
-      dot.x, dot.y);
+      series_class(index), axes.x.pixel(dot.x), axes.y.pixel(dot.y), escape_markup(dot.name), dot.x,
+      dot.y);
 }
 
 struct DotName {
@@ -197,7 +206,7 @@ std::string dot_names(const std::vector<PlotDot>& dots, const Axes& axes) {
     out += fmt::format("<path class=\"grid\" d=\"M{:.1f} {:.1f}L{} {:.1f}\"/>",
                        axes.x.pixel(dots[i].x), axes.y.pixel(dots[i].y), kDotsEnd + 8, y);
     out += text_at(kDotsEnd + 12, y + 4, "start", short_name(dots[i].name, kMaxDotName),
-                   fmt::format("t name c{}", i % kPlotColours));
+                   "t name " + series_class(i));
   }
   return out;
 }
@@ -226,15 +235,23 @@ std::vector<PlotPoint> cdf_points(std::vector<double> values) {
   return points;
 }
 
+void add(Extent& extent, const PlotSeries& series) {
+  for (const PlotPoint& point : series.points) extent.add(point);
+  for (const PlotRange& range : series.ranges) {
+    extent.add({range.x, range.low});
+    extent.add({range.x, range.high});
+  }
+}
+
 std::string draw_lines(const PlotLabels& labels, const std::vector<PlotSeries>& series,
                        Extent extent, bool steps) {
-  for (const PlotSeries& one : series)
-    for (const PlotPoint& point : one.points) extent.add(point);
+  for (const PlotSeries& one : series) add(extent, one);
   if (extent.empty()) return empty_plot(labels);
   const Axes axes = make_axes(extent, labels);
-  std::string inside = grid(axes);
+  std::string inside = grid(axes, kWidth - kRight, labels.x_ticks);
   for (size_t i = 0; i < series.size(); ++i)
-    if (!series[i].points.empty()) inside += line_path(series[i], i, axes, steps);
+    if (!series[i].points.empty())
+      inside += line_path(series[i], i, axes, steps) + range_marks(series[i], i, axes);
   const Legend names = legend(series);
   return wrap(labels, inside + names.svg, names.height);
 }
@@ -264,7 +281,7 @@ std::string scatter_plot(const PlotLabels& labels, const std::vector<PlotDot>& d
   extent.y_low /= 1.5;
   Axes axes = make_axes(extent, labels, kDotsEnd);
   axes.x.widen_to_ticks(7);
-  std::string inside = grid(axes, kDotsEnd) + frontier_path(dots, axes) + dot_names(dots, axes);
+  std::string inside = grid(axes, kDotsEnd, {}) + frontier_path(dots, axes) + dot_names(dots, axes);
   for (size_t i = 0; i < dots.size(); ++i)
     if (is_finite({dots[i].x, dots[i].y})) inside += draw_dot(dots[i], i, axes);
   return wrap(labels, inside);

@@ -1,5 +1,6 @@
 // Plots as SVG for an HTML page that defines their colours: text is class "t", the lines of a frame
-// "grid", and series i is drawn with the class "c" + i % kPlotColours.
+// "grid", and series i is drawn with the class "c" + i % kPlotColours, besides "again" where the
+// colours begin anew.
 #pragma once
 
 #include <string>
@@ -7,20 +8,27 @@
 
 namespace octavo {
 
-inline constexpr int kPlotColours = 8;
+inline constexpr int kPlotColours = 12;
 
 struct PlotLabels {
   std::string title = {}, x = {}, y = {};
   bool log_x = false, log_y = false;  // where that spans more than a factor of 20, else linear
+  std::vector<double> x_ticks = {};   // in place of round numbers; log_x from a factor of 3 on
 };
 
 struct PlotPoint {
   double x = 0, y = 0;
 };
 
+struct PlotRange {
+  double x = 0, low = 0, high = 0;
+};
+
 struct PlotSeries {
   std::string name;
   std::vector<PlotPoint> points;  // by x; any number: thousands are thinned out, extremes stay
+  // Of few points: each is a dot, with the range that was measured. May be empty.
+  std::vector<PlotRange> ranges = {};
 };
 
 // Lines, from y = 0 up unless log_y. `steps`: a value holds until the next.

@@ -3,9 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <set>
 
 #include "bench/markup.h"
 #include "bench/svg_axis.h"
+#include "bench/svg_bars.h"
 #include "bench/svg_block_map.h"
 #include "support/xml_check.h"
 
@@ -68,6 +70,7 @@ TEST(Axis, OneValueIsStillARange) {
     EXPECT_TRUE(std::isfinite(axis.pixel(value)));
     EXPECT_FALSE(axis.ticks().empty());
   }
+  EXPECT_EQ(SvgAxis(0, 0, 0, 100).high(), 1);
 }
 
 TEST(LinePlot, DrawsEachSeriesWithItsName) {
@@ -78,6 +81,35 @@ TEST(LinePlot, DrawsEachSeriesWithItsName) {
   EXPECT_TRUE(has(svg, "one &amp; two"));
   EXPECT_TRUE(has(svg, "three"));
   EXPECT_EQ(count(svg, "<title>"), 2u);
+}
+
+TEST(LinePlot, NoTwoOfManySeriesLookTheSame) {
+  std::vector<PlotSeries> series;
+  for (int i = 0; i < 24; ++i) series.push_back({std::to_string(i), {{0, 1.0 * i}, {1, 2.0 * i}}});
+  const std::string svg = line_plot({}, series);
+  std::set<std::string> looks;
+  for (size_t at = svg.find("class=\"line "); at != std::string::npos;
+       at = svg.find("class=\"line ", at + 1))
+    looks.insert(svg.substr(at, svg.find('"', at + 8) - at));
+  EXPECT_EQ(looks.size(), 24u);
+}
+
+TEST(LinePlot, FewPointsAreDotsWithTheirRange) {
+  const std::string svg = line_plot({.title = "t", .log_x = true, .x_ticks = {1, 8, 64}},
+                                    {{"a", {{1, 5}, {8, 6}, {64, 9}}, {{1, 4, 6}, {8, 5, 12}}}});
+  EXPECT_EQ(XmlCheck::fault(svg), "") << svg;
+  EXPECT_EQ(count(svg, "<circle"), 3u);
+  EXPECT_EQ(count(svg, "whisker"), 2u);
+  for (const char* tick : {">1<", ">8<", ">64<", ">12<"}) EXPECT_TRUE(has(svg, tick)) << tick;
+}
+
+TEST(BarPlot, ShowsValuesAndTheirRange) {
+  const std::string svg =
+      bar_plot("A < B", {{"one & two", "12", 12, 10, 14}, {"none", "-", NAN}, {"zero", "0", 0}});
+  EXPECT_EQ(XmlCheck::fault(svg), "") << svg;
+  EXPECT_EQ(count(svg, "<rect"), 2u);
+  EXPECT_EQ(count(svg, "whisker"), 1u);
+  EXPECT_EQ(bar_plot("t", {{"zero", "0", 0}}), "");
 }
 
 TEST(LinePlot, ThousandsOfPointsKeepTheirExtremes) {
@@ -140,7 +172,7 @@ TEST(BlockMap, NeighboursOfOneOwnerAreOneRectangle) {
   EXPECT_TRUE(has(svg, "cell c1 empty\" d=\"M2 0h1v1h-1z\""));
   EXPECT_TRUE(has(svg, "cell cached\" d=\"M0 1h1"));
   EXPECT_TRUE(has(svg, "cell shared\" d=\"M1 1h1"));
-  EXPECT_TRUE(has(svg, "cell c2\" d=\"M3 1h1"));  // seven colours for owners
+  EXPECT_TRUE(has(svg, "cell c9\" d=\"M3 1h1"));
 }
 
 TEST(BlockMap, LargeOnesAreSampled) {

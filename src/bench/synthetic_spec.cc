@@ -55,6 +55,12 @@ Result<void> set_burstiness(SyntheticSpec& spec, std::string_view text) {
   return {};
 }
 
+Result<void> set_priorities(SyntheticSpec& spec, std::string_view text) {
+  spec.priorities = number_between(text, 1, 1000);
+  if (!spec.priorities) return not_taken();
+  return {};
+}
+
 Result<void> set_intruder(SyntheticSpec& spec, std::string_view text) {
   const size_t at = text.find('@');
   if (at == std::string_view::npos) return not_taken();
@@ -76,8 +82,7 @@ constexpr std::array kKeys = {
         set_number<&SyntheticSpec::groups, 1, kMaxRequests>},
     Key{"rate", "0.000001 to 1000000000 requests a second, or inf for all at once", set_rate},
     Key{"burstiness", "0.01 to 1000: 1 for Poisson arrivals, less for bursts", set_burstiness},
-    Key{"priorities", "1 to 1000 priorities, drawn for each request",
-        set_number<&SyntheticSpec::priorities, 1, 1000>},
+    Key{"priorities", "1 to 1000 priorities, drawn for each request", set_priorities},
     Key{"long", "TOKENS@SECONDS, one long prompt more that arrives then", set_intruder},
     Key{"seed", "an integer from 0 on",
         set_number<&SyntheticSpec::seed, 0, std::numeric_limits<uint64_t>::max()>},

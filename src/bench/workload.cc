@@ -19,8 +19,9 @@ Result<void> check_ranges(const SyntheticSpec& spec) {
                          spec.shared_tokens, "0 to 16777216"));
   OCTAVO_CHECK_OK(
       expect(spec.groups >= 1 && spec.groups <= n, "groups", spec.groups, "1 to requests"));
-  OCTAVO_CHECK_OK(expect(spec.priorities >= 1 && spec.priorities <= 1000, "priorities",
-                         spec.priorities, "1 to 1000"));
+  const int priorities = spec.priorities.value_or(1);
+  OCTAVO_CHECK_OK(
+      expect(priorities >= 1 && priorities <= 1000, "priorities", priorities, "1 to 1000"));
   OCTAVO_CHECK_OK(expect(!spec.rate || (*spec.rate >= 1e-6 && *spec.rate <= 1e9), "rate",
                          spec.rate.value_or(1), "0.000001 to 1000000000"));
   return expect(spec.burstiness >= 0.01 && spec.burstiness <= 1000, "burstiness", spec.burstiness,
@@ -61,7 +62,7 @@ WorkloadRequest draw_request(const SyntheticSpec& spec, TokenRange tokens, uint3
   shared.append_tokens(spec.shared_tokens, tokens, request.prompt_token_ids);
   own.append_tokens(spec.prompt.draw(prompt), tokens, request.prompt_token_ids);
   request.output_tokens = spec.output.draw(output);
-  request.priority = priority.between(0, spec.priorities - 1);
+  request.priority = priority.between(0, spec.priorities.value_or(1) - 1);
   return request;
 }
 
@@ -84,6 +85,13 @@ Result<void> check_token_range(TokenRange tokens) {
   if (tokens.first >= 0 && tokens.first <= tokens.last) return {};
   return fail(ErrorCode::invalid_argument,
               fmt::format("token ids from {} to {} are none", tokens.first, tokens.last));
+}
+
+size_t longest_prompt(const Workload& workload) {
+  const auto length = [](const WorkloadRequest& request) {
+    return request.prompt_token_ids.size();
+  };
+  return static_cast<size_t>(std::ranges::max_element(workload, {}, length) - workload.begin());
 }
 
 Result<Workload> make_workload(const SyntheticSpec& spec, TokenRange tokens) {

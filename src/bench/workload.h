@@ -41,10 +41,14 @@ struct SyntheticSpec {
   std::optional<double> rate = {};  // requests per second; nothing: all arrive at once
   double burstiness = 1;            // shape of the gamma distribution of the times between; 1:
                                     // Poisson, less: more bursts, more: more even
-  int priorities = 1;               // each request draws one of 0 to priorities - 1
+  // Each request draws one of 0 to priorities - 1; nothing: all have 0.
+  std::optional<int> priorities = {};
   std::optional<LongPrompt> intruder = {};  // one request more, of a long prompt among the others
   uint64_t seed = 0;
 };
+
+// The request with the longest prompt. REQUIRES: there is a request.
+size_t longest_prompt(const Workload& workload);
 
 // Errors: invalid_argument for a number out of range, resource_exhausted above the bounds.
 Result<Workload> make_workload(const SyntheticSpec& spec, TokenRange tokens);

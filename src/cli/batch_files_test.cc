@@ -55,7 +55,7 @@ auto inputs(int count) {
 }
 
 std::string result(int line, const std::string& rest = ",\"x\":1}") {
-  return to_text({line, static_cast<uint64_t>(line) * 1000}) + rest + "\n";
+  return kOwnFormat.head({line, static_cast<uint64_t>(line) * 1000}) + rest + "\n";
 }
 
 TEST(ResultFile, GoesOnAfterTheLastWholeLine) {
@@ -66,7 +66,7 @@ TEST(ResultFile, GoesOnAfterTheLastWholeLine) {
     const std::string path = folder.write("out", whole + result(3).substr(0, cut));
     auto file = ResultFile::open(path, false);
     ASSERT_TRUE(file);
-    const auto found = file->resume(inputs(5));
+    const auto found = file->resume(kOwnFormat, inputs(5));
     ASSERT_TRUE(found) << found.error().message;
     EXPECT_EQ(found->done, 2);
     EXPECT_EQ(found->failed, 1);
@@ -87,13 +87,13 @@ TEST(ResultFile, LeavesWhatIsNotItsOwn) {
     const std::string path = folder.write("out", content);
     {
       auto file = ResultFile::open(path, false);
-      const auto found = file->resume(inputs(3));
+      const auto found = file->resume(kOwnFormat, inputs(3));
       ASSERT_FALSE(found) << content;
       EXPECT_EQ(found.error().code, ErrorCode::invalid_argument);
       EXPECT_NE(found.error().message.find("--overwrite"), std::string::npos);
     }
     EXPECT_EQ(testing::read_file(path), content);
-    ASSERT_TRUE(ResultFile::open(path, true)->resume(inputs(3)));
+    ASSERT_TRUE(ResultFile::open(path, true)->resume(kOwnFormat, inputs(3)));
     EXPECT_EQ(testing::read_file(path), "");
   }
 }
@@ -112,7 +112,7 @@ TEST(ResultFile, IsWrittenByOneRunAtATime) {
 TEST(ResultFile, MayBeADevice) {
   auto file = ResultFile::open("/dev/null", false);
   ASSERT_TRUE(file);
-  EXPECT_TRUE(file->resume(inputs(1)));
+  EXPECT_TRUE(file->resume(kOwnFormat, inputs(1)));
   EXPECT_TRUE(file->append("x\n"));
   auto full = ResultFile::open("/dev/full", false);
   ASSERT_TRUE(full);

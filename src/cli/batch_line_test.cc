@@ -35,7 +35,7 @@ TEST(BatchLine, ReadsEachForm) {
   ASSERT_TRUE(chat.line);
   EXPECT_EQ(std::get<nlohmann::ordered_json>(chat.line->content).size(), 1u);
   EXPECT_TRUE(chat.line->chat.continue_final_message);
-  EXPECT_FALSE(chat.line->chat.add_generation_prompt);
+  EXPECT_EQ(chat.line->chat.add_generation_prompt, false);
   EXPECT_EQ(chat.echo.dump(), R"({"custom_id":"q-1"})");
 }
 

@@ -7,6 +7,8 @@
 
 #include "base/cores.h"
 #include "base/version.h"
+#include "bench/answer.h"
+#include "bench/compare_runs.h"
 #include "bench/figures.h"
 #include "bench/html_report.h"
 #include "bench/result_json.h"
@@ -31,8 +33,18 @@ std::string machine_text() {
   return fmt::format("{} cores, {}", available_cores(), ops ? (*ops)->isa : "?");
 }
 
+std::string ratio_cell(const std::optional<Change>& change) {
+  if (!change) return "-";
+  return change->call == Call::noise ? "~ 1" : format_ratio(change->ratio);
+}
+
+std::string label_of(const Figure& figure) {
+  const bool has_unit = !figure.unit.empty() && figure.unit != "share";
+  return has_unit ? fmt::format("{} ({})", figure.label, figure.unit) : figure.label;
+}
+
 // Figures down, runs across; the ratio to the first run beside each other run.
-std::string figures_table(const BenchResult& result) {
+std::string figures_table(const BenchResult& result, const std::vector<ComparisonRow>& figures) {
   std::vector<std::vector<std::string>> rows = {{""}};
   std::string alignment = "l";
   for (size_t i = 0; i < result.runs.size(); ++i) {
@@ -42,68 +54,69 @@ std::string figures_table(const BenchResult& result) {
     rows[0].push_back("");
     alignment += 'r';
   }
-  for (const ComparisonRow& row : compare_runs(result)) {
-    std::vector<std::string> cells = {
-        row.figure.unit.empty() || row.figure.unit == "share"
-            ? row.figure.label
-            : fmt::format("{} ({})", row.figure.label, row.figure.unit)};
+  for (const ComparisonRow& row : figures) {
+    std::vector<std::string> cells = {label_of(row.figure)};
     for (size_t i = 0; i < row.values.size(); ++i) {
       cells.push_back(format_value(row.values[i], row.figure.unit));
-      if (i > 0) cells.push_back(format_ratio(row.ratios[i]));
+      if (i > 0) cells.push_back(ratio_cell(row.changes[i]));
     }
     rows.push_back(std::move(cells));
   }
   return format_table(rows, alignment);
 }
 
-// What there is room for on a line; the page and the JSON have all.
-constexpr std::array<std::string_view, 8> kMainFigures = {
-    "output_throughput", "median_ttft_ms", "p95_ttft_ms",  "p95_tpot_ms",
-    "p99_itl_ms",        "p95_e2el_ms",    "mean_running", "max_blocks_used"};
-
-// Many runs are easier to read one below the other.
-std::string runs_table(const BenchResult& result) {
-  std::vector<std::vector<std::string>> rows = {{""}};
+// Many runs are easier to read one below the other, with what there is room for on a line; the page
+// and the JSON have all.
+std::string runs_table(const BenchResult& result, const std::vector<ComparisonRow>& figures) {
+  std::vector<std::vector<std::string>> rows = {{result.x_label}};
   std::string alignment = "l";
-  std::vector<ComparisonRow> figures = compare_runs(result);
-  std::erase_if(figures, [](const ComparisonRow& row) {
-    return std::find(kMainFigures.begin(), kMainFigures.end(), row.figure.name) ==
-           kMainFigures.end();
-  });
-  for (const ComparisonRow& row : figures) {
-    rows[0].push_back(row.figure.label);
+  const std::vector<const ComparisonRow*> shown = main_rows(result, figures);
+  for (const ComparisonRow* row : shown) {
+    rows[0].push_back(label_of(row->figure));
     alignment += 'r';
   }
   for (size_t i = 0; i < result.runs.size(); ++i) {
     rows.push_back({one_line(result.runs[i].name)});
-    for (const ComparisonRow& row : figures)
-      rows.back().push_back(format_value(row.values[i], row.figure.unit));
+    for (const ComparisonRow* row : shown)
+      rows.back().push_back(format_value(row->values[i], row->figure.unit));
   }
   return format_table(rows, alignment);
 }
 
-std::string extra_settings(const BenchResult& result) {
-  constexpr std::array names = {"median gap before", "P99 gap", "largest gap", "gap ratio", "TTFT",
-                                "TTFT ratio",        "void"};
-  std::vector<std::vector<std::string>> rows = {{""}};
-  for (const char* name : names) rows[0].push_back(name);
-  bool any = false;
-  for (const RunResult& run : result.runs) {
-    rows.push_back({one_line(run.name)});
-    for (const char* name : names) {
-      const auto found = run.settings.find(name);
-      rows.back().push_back(found == run.settings.end() ? "" : found->second);
-      any |= found != run.settings.end();
+// Of a sweep with a line for each technique: one row for each value, and the ratio beside it.
+std::string lines_table(const BenchResult& result, const std::vector<ComparisonRow>& figures) {
+  std::string text;
+  for (const ComparisonRow* row : headline_rows(result, figures)) {
+    std::vector<std::vector<std::string>> table = {
+        {result.x_label, "", label_of(row->figure), "ratio", "lowest", "highest", "rounds"}};
+    for (size_t i = 0; i < result.runs.size(); ++i) {
+      const RunResult& run = result.runs[i];
+      table.push_back({fmt::format("{:g}", run.x.value_or(0)), one_line(run.series),
+                       format_value(row->values[i], row->figure.unit)});
+      const auto& change = row->changes[i];
+      if (!change || baseline_of(result, i) == i) continue;
+      for (const double ratio : {change->ratio, change->low, change->high})
+        table.back().push_back(ratio_text(ratio));
+      table.back().push_back(fmt::format("{}", change->rounds));
     }
+    text += (text.empty() ? "" : "\n") + format_table(table, "rlrrrrr");
   }
-  return any ? format_table(rows, "lrrrrrrl") + "\n" : "";
+  return text;
 }
 
 constexpr size_t kRunsAcross = 3;
 
+std::string tables(const BenchResult& result, const std::vector<ComparisonRow>& rows) {
+  if (has_lines(result)) return lines_table(result, rows);
+  return result.runs.size() <= kRunsAcross ? figures_table(result, rows) : runs_table(result, rows);
+}
+
+// The answer first.
 std::string to_text(const BenchResult& result) {
-  std::string text = extra_settings(result);
-  text += result.runs.size() <= kRunsAcross ? figures_table(result) : runs_table(result);
+  const std::vector<ComparisonRow> rows = compare_runs(result);
+  std::string text;
+  for (const std::string& answer : answers(result, rows)) text += one_line(answer) + "\n";
+  text += "\n" + tables(result, rows);
   for (const std::string& note : result.notes) text += "\n" + note + "\n";
   return text;
 }
@@ -138,11 +151,12 @@ Result<ComparisonOptions> read_comparison_options(const Invocation& invocation,
   if (options.is_given("trace")) {
     OCTAVO_TRY(compare.trace, read_trace(options.text("trace")));
   }
-  if (const auto most = options.find<int64_t>("max_concurrency"))
-    compare.max_concurrency = static_cast<int>(*most);
-  compare.repeat = options.integer("repeat");
+  if (const auto rounds = options.find<int64_t>("repeat"))
+    compare.repeat = static_cast<int>(*rounds);
+  compare.full = options.flag("full");
+  compare.sequences_given = options.is_given("max_num_seqs");
   compare.on_progress = [&terminal](std::string_view run, int done, int total) {
-    terminal.progress(fmt::format("Run {} of {}: {}", done + 1, total, run));
+    terminal.long_progress(fmt::format("octavo: {}: {} of {} requests", run, done, total));
   };
   return compare;
 }

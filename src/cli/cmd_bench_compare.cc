@@ -4,74 +4,20 @@
 #include <array>
 
 #include "bench/comparison.h"
-#include "bench/kv_cache_compare.h"
 #include "cli/bench_output.h"
 #include "cli/commands.h"
-#include "cli/json_output.h"
-#include "cli/model_loading.h"
-#include "cli/sampling_options.h"
-#include "cli/table.h"
-#include "engine/catalog.h"
 
 namespace octavo::cli {
 namespace {
 
-KvCacheCompareOptions read_options(const OptionValues& options) {
-  KvCacheCompareOptions compare;
-  for (const int64_t context : options.get<std::vector<int64_t>>("contexts"))
-    compare.contexts.push_back(static_cast<int>(context));
-  compare.gen_tokens = options.integer("gen_tokens");
-  compare.runs = options.integer("runs");
-  return compare;
-}
+// Its requests are one prompt of each length, alone.
+constexpr std::array<std::string_view, 2> kOfKvCache = {"contexts", "gen_tokens"};
+constexpr std::array<std::string_view, 3> kNotOfKvCache = {"synthetic", "trace", "max_concurrency"};
 
-Json to_json(const std::vector<KvCacheComparison>& rows, const KvCacheCompareOptions& options,
-             const LoadedEngine& engine) {
-  Json json = {{"compare", "kv-cache"},          {"isa", engine.isa},
-               {"threads", engine.pool->size()}, {"gen_tokens", options.gen_tokens},
-               {"runs", options.runs},           {"contexts", Json::array()}};
-  for (const KvCacheComparison& row : rows)
-    json["contexts"].push_back({{"context", row.context},
-                                {"with_cache_s", row.with_cache_s},
-                                {"without_cache_s", row.without_cache_s},
-                                {"with_cache_tokens_per_s", row.with_cache_tokens_per_s},
-                                {"without_cache_tokens_per_s", row.without_cache_tokens_per_s},
-                                {"ratio", row.ratio()},
-                                {"same_tokens", row.same_tokens}});
-  return json;
+std::span<const std::string_view> of_others(std::string_view subject) {
+  if (subject == "kv-cache") return kNotOfKvCache;
+  return kOfKvCache;
 }
-
-std::string to_table(const std::vector<KvCacheComparison>& rows) {
-  std::vector<std::vector<std::string>> table = {
-      {"context", "with cache", "tokens/s", "without", "tokens/s", "ratio", "same tokens"}};
-  for (const KvCacheComparison& row : rows)
-    table.push_back({fmt::format("{}", row.context), fmt::format("{:.4f} s", row.with_cache_s),
-                     fmt::format("{:.2f}", row.with_cache_tokens_per_s),
-                     fmt::format("{:.4f} s", row.without_cache_s),
-                     fmt::format("{:.2f}", row.without_cache_tokens_per_s),
-                     fmt::format("{:.1f} x", row.ratio()), row.same_tokens ? "yes" : "no"});
-  return format_table(table, "rrrrrrr");
-}
-
-Result<void> compare_with_kv_cache(const Invocation& invocation, Terminal& terminal) {
-  const OptionValues& options = invocation.options;
-  EngineOptions engine_options = read_engine_options(options);
-  OCTAVO_TRY(engine_options.model, find_model(invocation.positionals[0], terminal));
-  engine_options.max_num_seqs = 1;
-  OCTAVO_TRY(const LoadedEngine engine, load_generator(std::move(engine_options), terminal));
-  KvCacheCompareOptions compare = read_options(options);
-  compare.on_progress = [&](int done, int total) {
-    terminal.progress(fmt::format("Context {} of {}", done + 1, total));
-  };
-  OCTAVO_TRY(const std::vector<KvCacheComparison> rows, compare_kv_cache(engine, compare));
-  terminal.clear_progress();
-  terminal.write(options.flag("json") ? dump_line(to_json(rows, compare, engine), 2)
-                                      : to_table(rows));
-  return {};
-}
-
-// Of the subject kv-cache alone.
-constexpr std::array<std::string_view, 3> kOwnFlags = {"contexts", "gen_tokens", "runs"};
 
 Result<void> refuse_flags(const OptionValues& options, std::span<const std::string_view> names,
                           std::string_view subject) {
@@ -95,16 +41,16 @@ Result<void> check_subject(std::string_view subject) {
 }  // namespace
 
 Result<void> run_bench_compare(const Invocation& invocation, Terminal& terminal) {
+  const OptionValues& values = invocation.options;
   const std::string& subject = invocation.positionals[1];
   OCTAVO_CHECK_OK(check_subject(subject));
-  if (subject != "kv-cache") {
-    OCTAVO_CHECK_OK(refuse_flags(invocation.options, kOwnFlags, subject));
-  } else {
-    OCTAVO_CHECK_OK(compare_with_kv_cache(invocation, terminal));
-  }
-  // The growing contexts are a JSON object of their own.
-  if (subject == "kv-cache" && invocation.options.flag("json")) return {};
-  OCTAVO_TRY(const ComparisonOptions options, read_comparison_options(invocation, terminal));
+  OCTAVO_CHECK_OK(refuse_flags(values, of_others(subject), subject));
+  OCTAVO_TRY(ComparisonOptions options, read_comparison_options(invocation, terminal));
+  if (const auto contexts = values.find<std::vector<int64_t>>("contexts"))
+    options.contexts.assign(contexts->begin(), contexts->end());
+  options.gen_tokens = values.integer("gen_tokens");
+  if (const auto most = values.find<int64_t>("max_concurrency"))
+    options.max_concurrency = {static_cast<int>(*most)};
   OCTAVO_TRY(BenchResult result, compare(subject, options));
   return show_result(std::move(result), invocation, terminal);
 }

@@ -150,7 +150,7 @@ Result<void> run_bench_latency(const Invocation& invocation, Terminal& terminal)
       *std::max_element(options.batch_sizes.begin(), options.batch_sizes.end());
   OCTAVO_TRY(LoadedEngine engine, load_generator(std::move(engine_options), terminal, load_model));
   options.on_progress = [&](int done, int total) {
-    terminal.progress(fmt::format("Measuring {} of {}", done + 1, total));
+    terminal.long_progress(fmt::format("octavo: measuring {} of {}", done + 1, total));
   };
   // Damaged weights are no model to measure, and the check takes a core.
   if (engine.pack_job) OCTAVO_CHECK_OK(engine.pack_job->verdict());

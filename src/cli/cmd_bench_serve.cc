@@ -10,7 +10,7 @@
 #include "bench/arrivals.h"
 #include "bench/goodput.h"
 #include "bench/number_text.h"
-#include "bench/serve_load.h"
+#include "bench/serve_sweep.h"
 #include "cli/bench_output.h"
 #include "cli/commands.h"
 #include "cli/stop_signals.h"
@@ -173,12 +173,13 @@ int64_t raise_open_files() {
   return static_cast<int64_t>(std::min<rlim_t>(limit.rlim_cur, INT32_MAX));
 }
 
-Result<void> check_open_files(const ServeLoadOptions& load,
+Result<void> check_open_files(const std::vector<int>& levels,
                               const std::vector<Dialogue>& dialogues) {
   const int64_t most = raise_open_files() - kOtherFiles;
   const bool all_at_once = dialogues.back().arrival_s == 0;
-  const int64_t needed = load.max_concurrency > 0
-                             ? std::min<int64_t>(load.max_concurrency, std::ssize(dialogues))
+  const bool is_bounded = std::ranges::find(levels, 0) == levels.end();
+  const int64_t needed = is_bounded
+                             ? std::min<int64_t>(std::ranges::max(levels), std::ssize(dialogues))
                          : all_at_once ? std::ssize(dialogues)
                                        : 0;
   if (needed <= most) return {};
@@ -194,19 +195,48 @@ std::string goodput_text(const OptionValues& options) {
 
 void describe(BenchResult& result, const OptionValues& options, const DialogueSpec& spec,
               const std::string& url) {
-  result.title = "Load on a server";
-  RunResult& run = result.runs.front();
-  run.name = options.is_given("label") ? options.text("label") : url;
-  run.settings["server"] = url;
-  run.settings["endpoint"] = options.text("endpoint");
-  run.settings["dataset"] = options.text("dataset");
-  run.settings["seed"] = fmt::format("{}", spec.seed);
-  run.settings["max_concurrency"] = fmt::format("{}", options.integer("max_concurrency"));
-  run.settings["request_rate"] = options.is_given("request_rate")  ? options.text("request_rate")
-                                 : options.is_given("ramp_up")     ? options.text("ramp_up")
-                                 : spec.data_set == DataSet::trace ? "of the trace"
-                                                                   : "inf";
-  if (options.is_given("goodput")) run.settings["goodput"] = goodput_text(options);
+  const std::string label = options.is_given("label") ? options.text("label") : url;
+  const bool sweeps = result.runs.size() > 1;
+  result.title = sweeps ? "Load on a server by requests at once: " + label : "Load on a server";
+  result.headline = {"output_throughput", "p95_ttft_ms", "p95_tpot_ms"};
+  for (RunResult& run : result.runs) {
+    if (!sweeps) run.name = label;
+    run.settings["server"] = url;
+    run.settings["endpoint"] = options.text("endpoint");
+    run.settings["dataset"] = options.text("dataset");
+    run.settings["seed"] = fmt::format("{}", spec.seed);
+    run.settings["request_rate"] = options.is_given("request_rate")  ? options.text("request_rate")
+                                   : options.is_given("ramp_up")     ? options.text("ramp_up")
+                                   : spec.data_set == DataSet::trace ? "of the trace"
+                                                                     : "inf";
+    if (options.is_given("goodput")) run.settings["goodput"] = goodput_text(options);
+  }
+}
+
+// Loads of made-up requests are all of other seeds; what a file has is sent again.
+void note_repeated(const ServeSweepOptions& sweep, DataSet data_set, BenchResult& result) {
+  if (sweep.levels.size() * static_cast<size_t>(sweep.rounds) > 1 && reads_file(data_set))
+    result.notes.push_back(
+        "The same prompts were sent for each level and round: a server with a prefix cache finds "
+        "them from the second time on.");
+}
+
+Result<ServeSweepOptions> read_sweep(const OptionValues& options, const DialogueSpec& spec) {
+  ServeSweepOptions sweep;
+  const auto levels = options.get<std::vector<int64_t>>("max_concurrency");
+  sweep.levels.assign(levels.begin(), levels.end());
+  sweep.rounds = options.integer("repeat");
+  sweep.dialogues = [&options, spec](int load) -> Result<std::vector<Dialogue>> {
+    DialogueSpec next = spec;
+    next.seed += static_cast<uint64_t>(load);
+    OCTAVO_TRY(std::vector<Dialogue> dialogues, read_dialogues(options, next));
+    OCTAVO_CHECK_OK(set_arrivals(options, next, dialogues));
+    return dialogues;
+  };
+  // What is wrong with them is said before anything is sent.
+  OCTAVO_TRY(const std::vector<Dialogue> first, sweep.dialogues(0));
+  OCTAVO_CHECK_OK(check_open_files(sweep.levels, first));
+  return sweep;
 }
 
 Result<http::ClientOptions> read_client(const OptionValues& options, const std::string& url) {
@@ -229,7 +259,6 @@ Result<ServeLoadOptions> read_load(const OptionValues& options, const std::strin
   OCTAVO_TRY(load.request, read_request(options, data_set));
   OCTAVO_TRY(load.api_key, read_key(options));
   OCTAVO_TRY(load.goodput_ms, parse_goodput(goodput_text(options)));
-  load.max_concurrency = options.integer("max_concurrency");
   load.timeout_s = options.get<double>("request_timeout_s");
   load.num_warmups = options.integer("num_warmups");
   load.sample_server = options.flag("server_metrics");
@@ -237,8 +266,8 @@ Result<ServeLoadOptions> read_load(const OptionValues& options, const std::strin
 }
 
 void show_progress(Terminal& terminal, int done, int failed, int total) {
-  terminal.progress(fmt::format("{} of {} requests answered{}", done - failed, total,
-                                failed > 0 ? fmt::format(", {} failed", failed) : ""));
+  terminal.long_progress(fmt::format("octavo: {} of {} requests answered{}", done - failed, total,
+                                     failed > 0 ? fmt::format(", {} failed", failed) : ""));
 }
 
 // What there is has been shown, and kept; whether it is what was asked for, the exit code says.
@@ -263,16 +292,16 @@ Result<void> run_bench_serve(const Invocation& invocation, Terminal& terminal) {
   OCTAVO_CHECK_OK(check_outputs(options));
   OCTAVO_TRY(const DialogueSpec spec, read_spec(options));
   OCTAVO_TRY(ServeLoadOptions load, read_load(options, url, spec.data_set));
-  OCTAVO_TRY(std::vector<Dialogue> dialogues, read_dialogues(options, spec));
-  OCTAVO_CHECK_OK(set_arrivals(options, spec, dialogues));
-  OCTAVO_CHECK_OK(check_open_files(load, dialogues));
+  OCTAVO_TRY(ServeSweepOptions sweep, read_sweep(options, spec));
   const StopSignals interrupt;
   load.stop = interrupt.first();
   load.on_progress = [&terminal](int done, int failed, int total) {
     show_progress(terminal, done, failed, total);
   };
-  OCTAVO_TRY(ServeLoadResult result, run_serve_load(dialogues, load));
+  sweep.load = std::move(load);
+  OCTAVO_TRY(ServeLoadResult result, run_serve_sweep(sweep));
   describe(result.bench, options, spec, url);
+  note_repeated(sweep, spec.data_set, result.bench);
   OCTAVO_CHECK_OK(show_result(std::move(result.bench), invocation, terminal));
   return verdict(result, terminal);
 }

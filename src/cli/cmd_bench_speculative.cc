@@ -145,6 +145,26 @@ std::string to_text(const std::vector<SpeculativeRow>& rows) {
   return format_table(table, "lrlrrrrrrrl") + predictions(rows);
 }
 
+// Of each task, at each batch size, the method that gains most.
+std::vector<std::string> answers_of(const std::vector<SpeculativeRow>& rows) {
+  std::vector<std::string> answers;
+  for (const SpeculativeRow& off : rows) {
+    if (off.method != "off") continue;
+    const SpeculativeRow* best = nullptr;
+    for (const SpeculativeRow& row : rows)
+      if (row.task == off.task && row.batch_size == off.batch_size && row.change &&
+          (!best || row.speedup > best->speedup))
+        best = &row;
+    if (best)
+      answers.push_back(
+          fmt::format("{}, batch {}: best with {}, {:.0f} tokens per second; {:.0f} "
+                      "without guesses: {}.",
+                      off.task, off.batch_size, best->method, best->tok_s, best->off_tok_s,
+                      change_text(*best->change)));
+  }
+  return answers;
+}
+
 BenchResult to_result(std::vector<SpeculativeRow> rows, const std::string& model,
                       const SpeculativeOptions& options) {
   BenchResult result;
@@ -157,7 +177,12 @@ BenchResult to_result(std::vector<SpeculativeRow> rows, const std::string& model
       "speedup is by tokens per second of the steps that read no prompt, against the run without "
       "guesses of the same round; the median of the rounds. Other figures are of one round and "
       "count prompts too."};
-  for (SpeculativeRow& row : rows) result.runs.push_back(std::move(row.record));
+  result.answer = answers_of(rows);
+  result.headline = {"output_throughput"};
+  for (SpeculativeRow& row : rows) {
+    row.record.group = fmt::format("{}, batch {}", row.task, row.batch_size);
+    result.runs.push_back(std::move(row.record));
+  }
   return result;
 }
 
@@ -190,7 +215,7 @@ Result<void> run_bench_speculative(const Invocation& invocation, Terminal& termi
   OCTAVO_TRY(options.engine.speculative_config,
              config_to_load(options.methods, values.text("draft_model")));
   options.on_progress = [&](int done, int total) {
-    terminal.progress(fmt::format("Round {} of {}", done + 1, total));
+    terminal.long_progress(fmt::format("octavo: round {} of {}", done + 1, total));
   };
   OCTAVO_TRY(LoadedEngine engine, load_generator(options.engine, terminal, load_model));
   // The check of weights takes a core.

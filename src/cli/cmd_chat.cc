@@ -1,11 +1,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
+#include "cli/chat_commands.h"
 #include "cli/commands.h"
 #include "cli/conversation.h"
 #include "cli/given_template.h"
 #include "cli/input.h"
+#include "cli/line_editor.h"
+#include "cli/message_reader.h"
 #include "cli/model_loading.h"
 #include "cli/sampling_options.h"
 #include "cli/stop_signals.h"
@@ -25,17 +29,15 @@ class Chat {
 
   // Until the end of input. On a terminal an error ends a turn, in a pipe the program.
   Result<void> run() {
-    for (;;) {
-      if (is_interactive()) terminal_.write("> ");
-      auto line = read_line(kMaxTextBytes);
-      if (line && !*line) break;
-      auto done = line ? take_line(**line) : tl::make_unexpected(line.error());
+    while (!is_over_) {
+      auto message = next_message();
+      if (message && !*message) break;
+      auto done = message ? take(**message) : tl::make_unexpected(message.error());
       if (!terminal_.can_write()) break;
       if (!done && !is_interactive()) return done;
       if (!done) say_error(done.error());
-      if (is_over_) return {};
     }
-    if (is_interactive()) terminal_.write("\n");
+    if (is_interactive() && !is_over_) terminal_.write("\n");
     return {};
   }
 
@@ -44,26 +46,62 @@ class Chat {
     return terminal_.input_is_terminal() && terminal_.output_is_terminal();
   }
 
-  Result<void> take_line(const std::string& line) {
-    if (line.empty()) return {};
-    if (line == "/exit") {
-      is_over_ = true;
-      return {};
-    }
-    if (line == "/clear") {
-      conversation_.clear();
-      return {};
-    }
-    if (is_command(line))
-      return fail(ErrorCode::invalid_argument,
-                  fmt::format("there is no {}; there are /clear and /exit", line));
-    return answer(line);
+  Result<std::optional<std::string>> next_message() {
+    if (is_interactive() && terminal_.understands_escapes() && !editor_) editor_.emplace();
+    OCTAVO_TRY(auto message, read_message([this](std::string_view prompt) { return line(prompt); },
+                                          kMaxTextBytes));
+    if (message && !message->empty() && editor_) editor_->remember(*message);
+    return message;
   }
 
-  // A slash and a word of small letters; anything else that begins with a slash is a message.
-  static bool is_command(std::string_view line) {
-    return line.size() > 1 && line.front() == '/' &&
-           std::all_of(line.begin() + 1, line.end(), [](char c) { return c >= 'a' && c <= 'z'; });
+  Result<std::optional<std::string>> line(std::string_view prompt) {
+    if (!editor_) {
+      if (is_interactive()) terminal_.write(prompt);
+      return read_line(kMaxTextBytes);
+    }
+    terminal_.clear_progress();
+    return editor_->read(prompt);
+  }
+
+  Result<void> take(const std::string& message) {
+    if (message.empty()) return {};
+    OCTAVO_TRY(const std::optional<ChatCommandLine> command, parse_chat_command(message));
+    return command ? carry_out(*command) : answer(message);
+  }
+
+  Result<void> carry_out(const ChatCommandLine& line) {
+    switch (line.command) {
+      case ChatCommand::help:
+        for (const std::string& help : chat_help()) terminal_.say(help);
+        break;
+      case ChatCommand::clear:
+        conversation_.clear();
+        break;
+      case ChatCommand::retry:
+        return retry();
+      case ChatCommand::system:
+        set_system(line.argument);
+        break;
+      case ChatCommand::exit:
+        is_over_ = true;
+    }
+    return {};
+  }
+
+  void set_system(const std::string& text) {
+    if (!text.empty()) return conversation_.set_system(text);
+    const std::string present = conversation_.system();
+    terminal_.say(present.empty() ? "there is no system message; /system TEXT sets one" : present);
+  }
+
+  Result<void> retry() {
+    const Conversation before = conversation_;
+    const std::optional<std::string> question = conversation_.take_last_question();
+    if (!question)
+      return fail(ErrorCode::invalid_argument, "there is no message yet to answer once more");
+    auto done = answer(*question);
+    if (!done) conversation_ = before;
+    return done;
   }
 
   Result<void> answer(const std::string& message) {
@@ -130,6 +168,7 @@ class Chat {
   SamplingParams params_;
   Conversation conversation_;
   Terminal& terminal_;
+  std::optional<LineEditor> editor_;  // of a person at a terminal
   bool is_over_ = false;
 };
 
@@ -151,7 +190,7 @@ Result<void> run_chat(const Invocation& invocation, Terminal& terminal) {
   OCTAVO_CHECK_OK(render_chat(
       engine,
       probe.messages()));  // a model without a usable template is refused before anyone types
-  terminal.remark("Ctrl-C stops an answer, /clear forgets the conversation, Ctrl-D or /exit ends.");
+  terminal.remark("/help lists the commands; Ctrl-C stops an answer, Ctrl-D or /exit ends.");
   return Chat(engine, std::move(params), options.text("system"), terminal).run();
 }
 

@@ -28,7 +28,7 @@ Result<void> check_flags(const OptionValues& options) {
   const auto refuse = [](std::string message) {
     return fail(ErrorCode::invalid_argument, std::move(message));
   };
-  for (const std::string_view name : {"output", "overwrite"})
+  for (const std::string_view name : {"output", "overwrite", "served_model_name"})
     if (options.is_given(name)) return refuse(fmt::format("{} needs --input", flag_of(name)));
   const bool has_text = options.is_given("prompt");
   const bool has_ids = options.is_given("prompt_token_ids");
@@ -195,6 +195,7 @@ Result<void> generate_and_print(const LoadedEngine& engine, Request request, Sho
 
 Result<void> run_generate(const Invocation& invocation, Terminal& terminal) {
   const OptionValues& options = invocation.options;
+  if (options.flag("quiet")) terminal.be_quiet();
   if (options.is_given("input")) return run_generate_batch(invocation, terminal);
   OCTAVO_CHECK_OK(check_flags(options));
   OCTAVO_CHECK_OK(check_engine_flags(options));

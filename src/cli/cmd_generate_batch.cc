@@ -6,15 +6,18 @@
 #include <filesystem>
 
 #include "base/hash.h"
+#include "cli/batch_progress.h"
 #include "cli/batch_run.h"
 #include "cli/commands.h"
 #include "cli/given_template.h"
 #include "cli/model_loading.h"
+#include "cli/openai_batch_run.h"
 #include "cli/sampling_options.h"
 #include "cli/stop_signals.h"
 #include "engine/catalog.h"
 #include "formats/quote.h"
 #include "llm/sampling_params_json.h"
+#include "server/local_calls.h"
 
 namespace octavo::cli {
 namespace {
@@ -75,40 +78,6 @@ Result<std::optional<ResultFile>> open_output(const OptionValues& options,
   return open_results(path, options);
 }
 
-// How far a batch is, on one line.
-class ProgressBar {
- public:
-  ProgressBar(Terminal& terminal, std::optional<int64_t> total)
-      : terminal_(terminal), total_(total) {}
-
-  void show(const BatchFigures& figures) {
-    const double elapsed = seconds_since(start_);
-    const double tokens_per_s = static_cast<double>(figures.tokens) / std::max(elapsed, 1e-3);
-    std::string text = total_ ? bar(figures.done) + fmt::format("{} of {}", figures.done, *total_)
-                              : fmt::format("{}", figures.done);
-    text += fmt::format(" lines, {:.1f} tokens/s", tokens_per_s);
-    if (total_ && figures.computed > 0)
-      text += ", " + left(elapsed / static_cast<double>(figures.computed) *
-                          static_cast<double>(*total_ - figures.done));
-    terminal_.progress(text);
-  }
-
- private:
-  std::string bar(int64_t done) const {
-    constexpr int64_t kWidth = 20;
-    const auto full = static_cast<size_t>(kWidth * done / std::max<int64_t>(*total_, 1));
-    return fmt::format("[{}{}] ", std::string(full, '#'), std::string(kWidth - full, '-'));
-  }
-  static std::string left(double seconds) {
-    const auto s = static_cast<int64_t>(std::max(seconds, 0.0));
-    return fmt::format("{}:{:02}:{:02} left", s / 3600, s / 60 % 60, s % 60);
-  }
-
-  Terminal& terminal_;
-  std::optional<int64_t> total_;
-  Clock::time_point start_ = Clock::now();
-};
-
 Result<void> verdict(const BatchFigures& figures, bool interrupted, bool goes_on) {
   if (interrupted)
     return fail(ErrorCode::cancelled,
@@ -120,34 +89,86 @@ Result<void> verdict(const BatchFigures& figures, bool interrupted, bool goes_on
                           figures.failed, figures.done, figures.first_failed_line));
 }
 
-Result<void> run_batch(BatchRun& batch, EngineOptions engine_options,
-                       const std::string& chat_template, const std::string& input, bool goes_on,
-                       Terminal& terminal) {
-  const size_t window = std::max<size_t>(256, 8 * static_cast<size_t>(engine_options.max_num_seqs));
-  const int places = engine_options.max_queue_len;
+// What both forms of lines share.
+struct Job {
+  const OptionValues& options;
+  EngineOptions engine_options;
+  SamplingParams defaults;
+  std::string chat_template;  // its source, if one was given
+  std::string input;
+  bool goes_on;  // the same command may be given again
+  Terminal& terminal;
+
+  size_t window() const {
+    return std::max<size_t>(256, 8 * static_cast<size_t>(engine_options.max_num_seqs));
+  }
+  BatchProgress progress() const {
+    return {terminal, options.flag("quiet") ? std::nullopt : count_lines(input)};
+  }
+};
+
+Result<void> run_own_lines(BatchLines& lines, Job job) {
+  const size_t window = job.window();
+  const int places = job.engine_options.max_queue_len;
   const auto start = Clock::now();
-  OCTAVO_TRY(LoadedEngine engine, load_generator(std::move(engine_options), terminal));
-  OCTAVO_CHECK_OK(use_template(engine, chat_template));
+  OCTAVO_TRY(LoadedEngine engine, load_generator(std::move(job.engine_options), job.terminal));
+  OCTAVO_CHECK_OK(use_template(engine, job.chat_template));
   const double load_s = seconds_since(start);
 
-  StopSignals interrupt;
-  ProgressBar progress(terminal, terminal.error_is_terminal() ? count_lines(input) : std::nullopt);
-  progress.show(batch.figures());
-  const auto generating = Clock::now();
-  const auto done = batch.run(
-      engine, {.places = places,
-               .window = window,
-               .load_s = load_s,
-               .stop = interrupt.first(),
-               .on_result = [&](const BatchFigures& figures) { progress.show(figures); }});
-  terminal.clear_progress();
+  const StopSignals interrupt;
+  BatchProgress progress = job.progress();
+  progress.show(lines.figures());
+  const auto done = BatchRun(lines, std::move(job.defaults))
+                        .run(engine, {.places = places,
+                                      .window = window,
+                                      .load_s = load_s,
+                                      .stop = interrupt.first(),
+                                      .on_result = [&] { progress.show(lines.figures()); }});
+  progress.finish(lines.figures());
   OCTAVO_CHECK_OK(done);
-  const BatchFigures& figures = batch.figures();
-  const double elapsed = seconds_since(generating);
-  terminal.remark(fmt::format("[{} lines, {} failed; {} tokens in {:.2f} s, {:.1f} tokens/s]",
-                              figures.computed, figures.failed, figures.tokens, elapsed,
-                              static_cast<double>(figures.tokens) / std::max(elapsed, 1e-3)));
-  return verdict(figures, interrupt.came(), goes_on);
+  return verdict(lines.figures(), interrupt.came(), job.goes_on);
+}
+
+// The server, but for its network.
+ServeOptions serve_options(const Job& job) {
+  ServeOptions serve;
+  for (const OptionValue& name : job.options.all_given("served_model_name"))
+    serve.served_model_names.push_back(std::get<std::string>(name));
+  serve.default_params = job.defaults;
+  serve.max_logprobs = job.engine_options.max_logprobs;
+  return serve;
+}
+
+Result<void> load_calls(LocalCalls& calls, const Job& job) {
+  EngineOptions options = job.engine_options;
+  calls.watch(options);
+  OCTAVO_TRY(LoadedEngine engine, load_with_progress(options, job.terminal));
+  OCTAVO_CHECK_OK(use_template(engine, job.chat_template));
+  std::string source =
+      job.chat_template.empty() ? engine.tokenizer->chat_template() : job.chat_template;
+  calls.set_ready(std::move(engine), std::move(options), std::move(source));
+  return {};
+}
+
+Result<void> run_openai_lines(BatchLines& lines, const Job& job, const std::string& model) {
+  ServeOptions serve = serve_options(job);
+  if (serve.served_model_names.empty()) serve.served_model_names = {model};
+  LocalCalls calls(std::move(serve));
+  OCTAVO_CHECK_OK(load_calls(calls, job));
+
+  const StopSignals interrupt;
+  BatchProgress progress = job.progress();
+  progress.show(lines.figures());
+  std::optional<int> max_tokens;
+  if (job.options.is_given("max_tokens")) max_tokens = job.options.integer("max_tokens");
+  const auto done = OpenAiBatchRun(lines, calls, max_tokens)
+                        .run({.places = static_cast<size_t>(job.engine_options.max_queue_len),
+                              .window = job.window(),
+                              .stop = interrupt.first(),
+                              .on_result = [&] { progress.show(lines.figures()); }});
+  progress.finish(lines.figures());
+  OCTAVO_CHECK_OK(done);
+  return verdict(lines.figures(), interrupt.came(), job.goes_on);
 }
 
 }  // namespace
@@ -155,24 +176,27 @@ Result<void> run_batch(BatchRun& batch, EngineOptions engine_options,
 Result<void> run_generate_batch(const Invocation& invocation, Terminal& terminal) {
   const OptionValues& options = invocation.options;
   OCTAVO_CHECK_OK(check_flags(options));
-  OCTAVO_TRY(SamplingParams defaults, read_sampling_params(options));
-  EngineOptions engine_options = read_engine_options(options);
-  OCTAVO_TRY(engine_options.model, find_model(invocation.positionals[0], terminal));
-  use_model_defaults(defaults, options, find_in_catalog(engine_options.model));
+  Job job{options, read_engine_options(options), {}, {}, options.text("input"), false, terminal};
+  OCTAVO_TRY(job.defaults, read_sampling_params(options));
+  OCTAVO_TRY(job.engine_options.model, find_model(invocation.positionals[0], terminal));
+  use_model_defaults(job.defaults, options, find_in_catalog(job.engine_options.model));
 
-  OCTAVO_TRY(const std::string chat_template, read_template(options.text("chat_template")));
-  const std::string input_name = options.text("input");
-  OCTAVO_TRY(LineScanner input, LineScanner::open(input_name, kMaxLineBytes));
+  OCTAVO_TRY(job.chat_template, read_template(options.text("chat_template")));
+  OCTAVO_TRY(LineScanner input, LineScanner::open(job.input, kMaxLineBytes));
   OCTAVO_TRY(std::optional<ResultFile> output, open_output(options, input));
-  const bool goes_on = output && input_name != "-";
-  const uint64_t settings = hash_of_settings(engine_options.model, chat_template, defaults);
-  BatchRun batch(std::move(input), std::move(output), std::move(defaults), settings, terminal);
-  OCTAVO_CHECK_OK(batch.resume());
-  if (batch.figures().done > 0)
-    terminal.remark(fmt::format("{} lines have a result already.", batch.figures().done));
-  OCTAVO_TRY(const bool has_more, batch.has_more());
-  if (!has_more) return verdict(batch.figures(), false, goes_on);
-  return run_batch(batch, std::move(engine_options), chat_template, input_name, goes_on, terminal);
+  job.goes_on = output && job.input != "-";
+  BatchLines lines(std::move(input), std::move(output),
+                   hash_of_settings(job.engine_options.model, job.chat_template, job.defaults),
+                   terminal);
+  OCTAVO_TRY(const ScannedLine* first, lines.peek());
+  const bool is_openai = first && is_openai_batch_line(first->text);
+  OCTAVO_CHECK_OK(lines.resume(is_openai ? kOpenAiFormat : kOwnFormat));
+  if (lines.figures().done > 0)
+    terminal.remark(fmt::format("{} lines have a result already.", lines.figures().done));
+  OCTAVO_TRY(const ScannedLine* next, lines.peek());
+  if (!next) return verdict(lines.figures(), false, job.goes_on);
+  if (is_openai) return run_openai_lines(lines, job, invocation.positionals[0]);
+  return run_own_lines(lines, std::move(job));
 }
 
 }  // namespace octavo::cli

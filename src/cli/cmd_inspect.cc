@@ -3,6 +3,7 @@
 
 #include <cstring>
 
+#include "base/quote.h"
 #include "cli/commands.h"
 #include "cli/json_output.h"
 #include "cli/model_loading.h"
@@ -10,6 +11,7 @@
 #include "kv/block_size.h"
 #include "kv/estimator.h"
 #include "model/kv_facts.h"
+#include "text/template_probe.h"
 #include "text/utf8.h"
 
 namespace octavo::cli {
@@ -97,18 +99,58 @@ Json memory_json(const ModelSource& file) {
   return json;
 }
 
-std::optional<std::string> chat_template(const ModelSource& file) {
-  const auto text = file.find_string("tokenizer.chat_template");
-  if (text && *text) return repaired(**text);
-  // A folder has it beside the metadata.
-  const auto spec = file.tokenizer();
-  if (!spec || spec->chat_template.empty()) return std::nullopt;
-  return repaired(spec->chat_template);
+// What of the model is about text. A folder has it beside the metadata.
+struct TextFacts {
+  std::optional<Tokenizer> tokenizer;
+  std::string why_no_tokenizer;
+  std::string chat_template, tool_template;  // empty: none
+};
+
+TextFacts text_facts(const ModelSource& file) {
+  TextFacts facts;
+  auto spec = file.tokenizer();
+  if (spec) {
+    facts.chat_template = repaired(spec->chat_template);
+    facts.tool_template = repaired(spec->tool_template);
+  }
+  auto tokenizer = spec ? Tokenizer::create(std::move(*spec)) : tl::unexpected<Error>(spec.error());
+  if (!tokenizer) {
+    facts.why_no_tokenizer = tokenizer.error().message;
+    return facts;
+  }
+  for (const std::string& source : {tokenizer->chat_template(), tokenizer->tool_template()})
+    if (const auto parsed = ChatTemplate::parse(source)) end_turns_with(*parsed, *tokenizer);
+  facts.tokenizer = std::move(*tokenizer);
+  return facts;
 }
 
+std::string spelled(const TextFacts& text, const EndToken& end) {
+  return text.tokenizer->piece(end.id);
+}
+
+Json ends_json(const TextFacts& text) {
+  if (!text.tokenizer) return nullptr;
+  Json ends = Json::array();
+  for (const EndToken& end : text.tokenizer->ends())
+    ends.push_back(
+        {{"id", raw(end.id)}, {"token", spelled(text, end)}, {"why", text_of(end.reason)}});
+  return ends;
+}
+
+Json files_json(const ModelSource& file) {
+  Json files = Json::array();
+  for (const ModelFilePart& part : file.parts())
+    files.push_back({{"path", repaired(part.path)}, {"bytes", part.bytes.size()}});
+  return files;
+}
+
+Json text_json(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
+
 Json to_json(const ModelSource& file) {
-  Json json = {
-      {"file", repaired(file.file())}, {"format", file.format()}, {"file_bytes", file.size()}};
+  Json json = {{"file", repaired(file.file())},
+               {"format", file.format()},
+               {"file_bytes", file.size()},
+               {"files", files_json(file)}};
   json["metadata"] = Json::object();
   for (const GgufEntry& entry : file.metadata())
     json["metadata"][repaired(entry.key)] = value_json(file, entry);
@@ -118,8 +160,12 @@ Json to_json(const ModelSource& file) {
                                {"type", name(tensor.type)},
                                {"shape", shape_of(tensor)},
                                {"bytes", tensor.bytes()}});
-  const auto source = chat_template(file);
-  json["chat_template"] = source ? Json(*source) : Json(nullptr);
+  const TextFacts text = text_facts(file);
+  json["chat_template"] = text_json(text.chat_template);
+  json["tool_template"] = text_json(text.tool_template);
+  json["end_of_turn"] = ends_json(text);
+  if (!text.tokenizer) json["why_no_tokenizer"] = text.why_no_tokenizer;
+  json["notes"] = file.notes();
   json["memory"] = memory_json(file);
   return json;
 }
@@ -127,7 +173,7 @@ Json to_json(const ModelSource& file) {
 std::string metadata_table(const ModelSource& file) {
   std::vector<std::vector<std::string>> rows;
   for (const GgufEntry& entry : file.metadata())
-    rows.push_back({"  " + repaired(entry.key), type_text(entry),
+    rows.push_back({"  " + escape(entry.key), type_text(entry),
                     entry.type == GgufType::array ? "" : value_text(entry)});
   return format_table(rows, "lll");
 }
@@ -135,7 +181,7 @@ std::string metadata_table(const ModelSource& file) {
 std::string tensor_table(const ModelSource& file) {
   std::vector<std::vector<std::string>> rows;
   for (const TensorView& tensor : file.tensors())
-    rows.push_back({"  " + repaired(tensor.name), std::string(name(tensor.type)),
+    rows.push_back({"  " + escape(tensor.name), std::string(name(tensor.type)),
                     fmt::format("{}", fmt::join(shape_of(tensor), " x ")),
                     fmt::format("{}", tensor.bytes())});
   return format_table(rows, "llrr");
@@ -155,14 +201,42 @@ std::string memory_table(const ModelSource& file) {
   return format_table(rows, "lr");
 }
 
+std::string file_table(const std::vector<ModelFilePart>& parts) {
+  std::vector<std::vector<std::string>> rows;
+  for (const ModelFilePart& part : parts)
+    rows.push_back({"  " + repaired(part.path), human_bytes(std::ssize(part.bytes))});
+  return format_table(rows, "lr");
+}
+
+std::string ends_table(const TextFacts& text) {
+  if (!text.tokenizer) return fmt::format("  not known: {}\n", text.why_no_tokenizer);
+  std::vector<std::vector<std::string>> rows;
+  for (const EndToken& end : text.tokenizer->ends())
+    rows.push_back({fmt::format("  {}", raw(end.id)), quote(spelled(text, end)),
+                    std::string(text_of(end.reason))});
+  return rows.empty() ? "  no token\n" : format_table(rows, "rll");
+}
+
+// Its lines stay lines; anything else that a terminal would obey does not get there.
+std::string template_text(std::string_view title, const std::string& source) {
+  if (source.empty()) return fmt::format("\n{}: none\n", title);
+  return fmt::format("\n{}:\n{}\n", title, without_controls(source));
+}
+
 std::string to_text(const ModelSource& file) {
   std::string out = fmt::format("{}: {}, {}\n", repaired(file.file()), file.format(),
                                 human_bytes(static_cast<int64_t>(file.size())));
+  for (const std::string& note : file.notes()) out += fmt::format("note: {}\n", note);
+  if (const auto parts = file.parts(); parts.size() > 1)
+    out += fmt::format("\nFiles ({}):\n{}", parts.size(), file_table(parts));
   out += fmt::format("\nMetadata ({}):\n{}", file.metadata().size(), metadata_table(file));
   out += fmt::format("\nTensors ({}): name, type, shape (columns first), bytes\n{}",
                      file.tensors().size(), tensor_table(file));
-  const auto source = chat_template(file);
-  out += source ? fmt::format("\nChat template:\n{}\n", *source) : "\nChat template: none\n";
+  const TextFacts text = text_facts(file);
+  out += template_text("Chat template", text.chat_template);
+  if (!text.tool_template.empty())
+    out += template_text("Chat template for tools", text.tool_template);
+  out += fmt::format("\nEnd an answer:\n{}", ends_table(text));
   return out + fmt::format("\nMemory:\n{}", memory_table(file));
 }
 

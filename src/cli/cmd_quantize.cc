@@ -43,6 +43,15 @@ Result<void> refuse_same_file(const ModelSource& in, const std::string& out) {
   return {};
 }
 
+Result<void> check_places(const ModelSource& in, const std::vector<std::string>& files,
+                          bool overwrite) {
+  for (const std::string& file : files) {
+    OCTAVO_CHECK_OK(refuse_same_file(in, file));
+    OCTAVO_CHECK_OK(GgufFileWriter::check_place(file, overwrite));
+  }
+  return {};
+}
+
 // A folder that cannot be used would become a file that cannot.
 Result<void> check_usable(const std::string& in, const ModelSource& model) {
   std::error_code error;
@@ -95,27 +104,25 @@ void say_notes(const WeightSource& source, const QuantizeRules& rules, Terminal&
 }
 
 Result<QuantizeReport> quantize(const WeightSource& source, const std::string& path,
-                                const QuantizeRules& rules, const OptionValues& options,
+                                QuantizeOptions quantization, const OptionValues& options,
                                 Terminal& terminal) {
   OCTAVO_TRY(const auto pool, ThreadPool::create(num_threads(options)));
   StopSignals interrupt({SIGINT, SIGTERM, SIGHUP});
-  const auto progress = [&](size_t i, size_t count) {
+  quantization.stop = interrupt.first();
+  quantization.on_progress = [&](size_t i, size_t count) {
     terminal.progress(
         fmt::format("Tensor {} of {}: {}", i + 1, count, quote(source.tensors[i].name)));
   };
-  auto report = quantize_to_file(source, path,
-                                 {.rules = rules,
-                                  .overwrite = options.flag("overwrite"),
-                                  .stop = interrupt.first(),
-                                  .on_progress = progress},
-                                 *pool);
+  auto report = quantize_to_file(source, path, quantization, *pool);
   terminal.clear_progress();
   return report;
 }
 
 Json to_json(const QuantizeReport& report, uint64_t bytes_before,
              const std::optional<Perplexities>& perplexities) {
-  Json json = {{"file_bytes_before", bytes_before}, {"file_bytes", report.file_bytes}};
+  Json json = {{"file_bytes_before", bytes_before},
+               {"file_bytes", report.file_bytes},
+               {"files", report.files}};
   json["types"] = Json::object();
   for (const auto& [type, figures] : report.types)
     json["types"][std::string(name(type))] = {{"tensors", figures.num_tensors},
@@ -138,8 +145,12 @@ std::string to_text(const QuantizeReport& report, uint64_t bytes_before,
     rows.push_back({std::string(name(type)), fmt::format("{}", figures.num_tensors),
                     bytes_text(figures.bytes_before), bytes_text(figures.bytes_after),
                     fmt::format("{:.3g} %", 100 * figures.relative_error())});
-  rows.push_back({"file", "", bytes_text(bytes_before), bytes_text(report.file_bytes), ""});
+  rows.push_back({report.files.size() == 1 ? "file" : "files", "", bytes_text(bytes_before),
+                  bytes_text(report.file_bytes), ""});
   std::string out = format_table(rows, "lrrrr");
+  if (report.files.size() > 1)
+    out += fmt::format("{} files; MODEL is any of them: {} to {}\n", report.files.size(),
+                       report.files.front(), report.files.back());
   if (perplexities)
     out += fmt::format("perplexity {:.4f} before, {:.4f} after ({:+.2f} %)\n", perplexities->before,
                        perplexities->after, 100 * (perplexities->after / perplexities->before - 1));
@@ -154,22 +165,24 @@ Result<void> run_quantize(const Invocation& invocation, Terminal& terminal) {
   OCTAVO_TRY(const DType type, read_type(options));
   OCTAVO_TRY(const std::string in, find_model(invocation.positionals[0], terminal));
   OCTAVO_TRY(const OpenWeightSource opened, open_weight_source(in));
-  OCTAVO_CHECK_OK(refuse_same_file(*opened.model, out));
   OCTAVO_CHECK_OK(check_usable(in, *opened.model));
   const WeightSource& source = opened.weights;
-  const QuantizeRules rules =
-      make_rules(type, options.flag("pure"), source.tensors, source.num_experts);
-  OCTAVO_CHECK_OK(GgufFileWriter::check_place(out, options.flag("overwrite")));
-  say_notes(source, rules, terminal);
+  const QuantizeOptions quantization = {
+      .rules = make_rules(type, options.flag("pure"), source.tensors, source.num_experts),
+      .overwrite = options.flag("overwrite"),
+      .max_shard_bytes = static_cast<uint64_t>(options.get<int64_t>("max_shard_size"))};
+  OCTAVO_TRY(const std::vector<std::string> files, quantized_files(source, out, quantization));
+  OCTAVO_CHECK_OK(check_places(*opened.model, files, quantization.overwrite));
+  say_notes(source, quantization.rules, terminal);
   std::optional<Perplexities> perplexities;
   const bool measures = !options.text("perplexity").empty();
   if (measures) {
     OCTAVO_TRY(const double before, perplexity_of(in, options, terminal));
     perplexities = Perplexities{.before = before};
   }
-  OCTAVO_TRY(const QuantizeReport report, quantize(source, out, rules, options, terminal));
+  OCTAVO_TRY(const QuantizeReport report, quantize(source, out, quantization, options, terminal));
   if (measures) {
-    OCTAVO_TRY(perplexities->after, perplexity_of(out, options, terminal));
+    OCTAVO_TRY(perplexities->after, perplexity_of(files.front(), options, terminal));
   }
   const uint64_t bytes_before = opened.model->size();
   terminal.write(options.flag("json") ? dump_line(to_json(report, bytes_before, perplexities), 2)

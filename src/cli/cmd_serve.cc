@@ -4,6 +4,8 @@
 #include <array>
 #include <chrono>
 
+#include "base/address_space.h"
+#include "base/free_memory.h"
 #include "cli/commands.h"
 #include "cli/generation_config.h"
 #include "cli/given_template.h"
@@ -92,20 +94,45 @@ Result<AccessOptions> read_access(const OptionValues& options) {
   return access;
 }
 
+// A part of what is left, since weights and cache take most of it.
+size_t default_request_memory() {
+  constexpr int64_t kLeast = int64_t{64} << 20, kMost = int64_t{2} << 30;
+  int64_t room = free_memory_bytes().value_or(16 * kMost);
+  if (const auto space = free_address_space_bytes()) room = std::min(room, *space);
+  return static_cast<size_t>(std::clamp(room / 16, kLeast, kMost));
+}
+
 http::ServerLimits read_limits(const OptionValues& options) {
   const auto time = [&](std::string_view name) {
     const std::chrono::duration<double> seconds(options.get<double>(name));
     return std::chrono::duration_cast<std::chrono::milliseconds>(seconds);
   };
-  const auto max_body_bytes = static_cast<size_t>(options.integer("max_body_bytes"));
-  return {
-      .max_body_bytes = max_body_bytes,
-      .max_all_bodies_bytes = std::max(http::ServerLimits().max_all_bodies_bytes, max_body_bytes),
-      .max_connections = options.integer("max_connections"),
-      .header_timeout = time("header_timeout"),
-      .body_timeout = time("body_timeout"),
-      .idle_timeout = time("idle_timeout"),
-      .write_timeout = time("write_timeout")};
+  const auto memory = options.get<int64_t>("request_memory_bytes");
+  return {.max_body_bytes = static_cast<size_t>(options.integer("max_body_bytes")),
+          .max_request_memory_bytes =
+              memory > 0 ? static_cast<size_t>(memory) : default_request_memory(),
+          .max_connections = options.integer("max_connections"),
+          .header_timeout = time("header_timeout"),
+          .body_timeout = time("body_timeout"),
+          .idle_timeout = time("idle_timeout"),
+          .write_timeout = time("write_timeout")};
+}
+
+// An IPv6 address as it stands in a URL.
+std::string without_brackets(const std::string& host) {
+  const bool has_brackets = host.starts_with('[') && host.ends_with(']');
+  return has_brackets ? host.substr(1, host.size() - 2) : host;
+}
+
+// What was given and has no use.
+void say_unused(const OptionValues& options, Terminal& terminal) {
+  if (!options.is_given("uds")) return;
+  for (const std::string_view name : {"host", "port"})
+    if (options.is_given(name))
+      terminal.say(
+          fmt::format("octavo: warning: {} is given and has no use beside --uds: the server "
+                      "listens on the Unix socket alone",
+                      flag_of(name)));
 }
 
 Result<void> check_parsers(const ServeOptions& serve) {
@@ -121,11 +148,9 @@ Result<ServeOptions> read_serve_options(const Invocation& invocation) {
                 "--tensor-parallel-size may only be 1: a model cannot be split over several "
                 "machines or devices yet");
   ServeOptions serve;
-  serve.http.host = options.text("host");
+  serve.http.host = without_brackets(options.text("host"));
   serve.http.port = static_cast<uint16_t>(options.integer("port"));
   serve.http.uds = options.text("uds");
-  if (options.is_given("uds") && serve.http.uds.empty())
-    return fail(ErrorCode::invalid_argument, "--uds is empty; give the path of a socket");
   serve.http.ssl_certfile = options.text("ssl_certfile");
   serve.http.ssl_keyfile = options.text("ssl_keyfile");
   serve.http.num_threads = options.integer("io_threads");
@@ -138,8 +163,10 @@ Result<ServeOptions> read_serve_options(const Invocation& invocation) {
   serve.seed = options.find<uint64_t>("seed");
   serve.max_logprobs = options.integer("max_logprobs");
   serve.trust_request_chat_template = options.flag("trust_request_chat_template");
+  serve.strict_fields = options.flag("strict_fields");
   serve.reasoning_parser = options.text("reasoning_parser");
   serve.tool_call_parser = options.text("tool_call_parser");
+  serve.generic_tools = options.flag("generic_tools");
   OCTAVO_CHECK_OK(check_parsers(serve));
   serve.max_queue_wait_s = options.get<double>("max_queue_wait");
   serve.shutdown_timeout_s = options.get<double>("shutdown_timeout");
@@ -192,7 +219,8 @@ Result<void> serve_model(const Invocation& invocation, const std::string& path, 
         fmt::format("octavo: warning: everybody who reaches {} can use this server; "
                     "--api-key asks for a key",
                     serve_options.http.host));
-  const StopSignals signals({SIGINT, SIGTERM});
+  say_unused(options, terminal);
+  const StopSignals signals({SIGINT, SIGTERM, SIGHUP});
   Log log(read_log(options));
   ServeHooks hooks;
   std::string url;

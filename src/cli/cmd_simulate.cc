@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "bench/comparison.h"
 #include "bench/figures.h"
 #include "bench/simulation.h"
 #include "bench/synthetic_spec.h"
@@ -60,13 +61,34 @@ Result<void> check_flags(const OptionValues& options) {
   return {};
 }
 
-Result<Workload> read_workload(const OptionValues& options) {
-  if (options.is_given("synthetic")) {
-    OCTAVO_TRY(const SyntheticSpec spec, parse_synthetic(options.text("synthetic")));
-    return make_workload(spec, TokenRange());
+// Where the requests of each round come from: made-up ones from the next seed, recorded ones once.
+struct Requests {
+  SyntheticSpec spec = {};
+  std::optional<Trace> trace = {};
+  int rounds = 1;
+
+  Result<Workload> of_round(int round) const {
+    if (trace) return make_workload(*trace, 0, TokenRange());
+    SyntheticSpec next = spec;
+    next.seed += static_cast<uint64_t>(round);
+    return make_workload(next, TokenRange());
   }
-  OCTAVO_TRY(const Trace trace, read_trace(options.text("trace")));
-  return make_workload(trace, 0, TokenRange());
+};
+
+Result<Requests> read_requests(const OptionValues& options) {
+  Requests requests;
+  if (!options.is_given("synthetic")) {
+    if (options.is_given("repeat"))
+      return fail(ErrorCode::invalid_argument,
+                  "--repeat needs --synthetic: recorded requests always take the same steps");
+    OCTAVO_TRY(requests.trace, read_trace(options.text("trace")));
+    return requests;
+  }
+  OCTAVO_TRY(requests.spec, parse_synthetic(options.text("synthetic")));
+  const bool compares = options.flag("compare_policies");
+  requests.rounds =
+      static_cast<int>(options.find<int64_t>("repeat").value_or(compares ? kRounds : 1));
+  return requests;
 }
 
 // Fills in what a model says: the cost of a step, how long sequences may be, the blocks.
@@ -105,33 +127,74 @@ Result<SimulationOptions> read_options(const OptionValues& options, Terminal& te
   return simulation;
 }
 
+Result<RunResult> run_policy(const Workload& workload, SimulationOptions run,
+                             const NamedPolicy& policy) {
+  run.name = std::string(policy.name);
+  run.scheduler.policy = policy.policy;
+  OCTAVO_TRY(RunResult result, simulate(workload, run));
+  if (figures_of(result).completed > 0) return result;
+  return fail(ErrorCode::invalid_argument,
+              fmt::format("none of the {} requests could be served: they are longer than a "
+                          "sequence may be, or than {} KV blocks of {} tokens hold; raise "
+                          "--max-model-len or --num-blocks, or make them shorter",
+                          workload.size(), run.num_blocks, run.block_size));
+}
+
+// A run for each policy, with the figures of all rounds. What is shown is of the first, so that
+// policies are seen at the same requests.
+Result<std::vector<RunResult>> run_rounds(const Requests& requests,
+                                          const SimulationOptions& simulation,
+                                          const std::vector<NamedPolicy>& policies) {
+  std::vector<RunResult> runs;
+  for (int round = 0; round < requests.rounds; ++round) {
+    OCTAVO_TRY(const Workload workload, requests.of_round(round));
+    for (size_t i = 0; i < policies.size(); ++i) {
+      OCTAVO_TRY(RunResult run, run_policy(workload, simulation, policies[i]));
+      FigureValues figures = figure_values(run);
+      if (round == 0) runs.push_back(std::move(run));
+      if (requests.rounds > 1) runs[i].rounds.push_back(std::move(figures));
+    }
+  }
+  return runs;
+}
+
+std::vector<NamedPolicy> policies_of(const OptionValues& options, SchedulingPolicy given) {
+  std::vector<NamedPolicy> policies;
+  for (const NamedPolicy& each : kAllPolicies)
+    if (options.flag("compare_policies") || each.policy == given) policies.push_back(each);
+  return policies;
+}
+
+std::vector<std::string> notes_of(const Requests& requests, const std::string& step_cost) {
+  std::vector<std::string> notes = {
+      fmt::format("Simulated: a step takes {} ms (--step-cost). The same requests always take the "
+                  "same time: what differs between rounds are the requests.",
+                  step_cost)};
+  if (requests.rounds > 1)
+    notes.push_back(
+        fmt::format("The {} rounds are of seeds that follow each other; plots and "
+                    "distributions are of the first.",
+                    requests.rounds));
+  return notes;
+}
+
 }  // namespace
 
 Result<void> run_simulate(const Invocation& invocation, Terminal& terminal) {
   const OptionValues& options = invocation.options;
   OCTAVO_CHECK_OK(check_flags(options));
-  OCTAVO_TRY(const Workload workload, read_workload(options));
+  OCTAVO_TRY(Requests requests, read_requests(options));
   OCTAVO_TRY(SimulationOptions simulation, read_options(options, terminal));
-  BenchResult result{
-      .title = "Simulated", .model = options.text("calibrate"), .machine = {}, .command = {}};
+  simulation.block_map_rows = options.is_given("html") ? 200 : 0;
+  BenchResult result{.title = "Simulated", .model = options.text("calibrate")};
   result.settings["step_cost"] = cost_text(simulation.cost);
-  for (const NamedPolicy& each : kAllPolicies) {
-    if (!options.flag("compare_policies") && each.policy != simulation.scheduler.policy) continue;
-    SimulationOptions run = simulation;
-    run.name = std::string(each.name);
-    run.scheduler.policy = each.policy;
-    run.block_map_rows = options.is_given("html") ? 200 : 0;
-    OCTAVO_TRY(RunResult one, simulate(workload, run));
-    if (figures_of(one).completed == 0)
-      return fail(ErrorCode::invalid_argument,
-                  fmt::format("none of the {} requests could be served: they are longer than a "
-                              "sequence may be, or than {} KV blocks of {} tokens hold; raise "
-                              "--max-model-len or --num-blocks, or make them shorter",
-                              workload.size(), run.num_blocks, run.block_size));
-    result.runs.push_back(std::move(one));
+  result.notes = notes_of(requests, result.settings["step_cost"]);
+  if (options.flag("compare_policies")) {
+    result.headline = {"median_ttft_ms", "median_urgent_ttft_ms", "output_throughput"};
+    if (!requests.trace) draw_priorities(requests.spec, result);
   }
-  result.notes.push_back(
-      fmt::format("Simulated: a step takes {} ms (--step-cost).", result.settings["step_cost"]));
+  OCTAVO_TRY(result.runs,
+             run_rounds(requests, simulation, policies_of(options, simulation.scheduler.policy)));
   return show_result(std::move(result), invocation, terminal);
 }
 

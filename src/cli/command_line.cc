@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <iterator>
 #include <sstream>
 
@@ -32,6 +33,15 @@ std::string did_you_mean(std::string_view name, std::span<const std::string> can
   return nearest.empty() ? "" : fmt::format("; did you mean {}?", nearest);
 }
 
+// Kubernetes gives every container variables about each Service of its namespace. For one named
+// "octavo", OCTAVO_PORT is "tcp://10.96.0.12:8000"; for "octavo-x" it is OCTAVO_X_PORT.
+bool is_address_of_service(std::string_view variable, std::string_view text) {
+  constexpr std::array<std::string_view, 3> kProtocols = {"tcp://", "udp://", "sctp://"};
+  return variable.ends_with("_PORT") &&
+         std::any_of(kProtocols.begin(), kProtocols.end(),
+                     [&](std::string_view protocol) { return text.starts_with(protocol); });
+}
+
 // A flag as written: the option it sets, and to what if that is in its name.
 struct FlagMatch {
   const OptionSpec* spec;
@@ -42,15 +52,16 @@ struct FlagMatch {
 class Reader {
  public:
   Reader(const CommandSpec& command, std::span<const std::string> arguments)
-      : invocation_{&command, {}, OptionValues(command.command)},
+      : invocation_{&command, {}, OptionValues(command.command), {}},
         arguments_(arguments),
         specs_(options_of(command.command)) {}
 
   Result<Invocation> read(const Environment& environment) {
     while (next_ < arguments_.size()) OCTAVO_CHECK_OK(read_argument(arguments_[next_++]));
-    OCTAVO_CHECK_OK(check_positionals());
     for (const OptionSpec* spec : specs_) OCTAVO_CHECK_OK(read_variable(*spec, environment));
     OCTAVO_CHECK_OK(read_file());
+    OCTAVO_CHECK_OK(take_model_flag());
+    OCTAVO_CHECK_OK(check_positionals());
     return std::move(invocation_);
   }
 
@@ -120,10 +131,23 @@ class Reader {
     if (!spec.has_variable || invocation_.options.is_given(spec.name)) return {};
     const std::string name = variable_of(spec.name);
     const std::optional<std::string> text = environment(name);
-    if (!text || text->empty()) return {};
+    if (!text || (text->empty() && !spec.refuses_empty)) return {};
+    if (is_address_of_service(name, *text))
+      return warn_of_service(name, spec, *text), Result<void>{};
     if (!spec.takes_words) return add_text(name, spec, *text);
-    for (const std::string& word : words_of(*text)) OCTAVO_CHECK_OK(add_text(name, spec, word));
+    const std::vector<std::string> words = words_of(*text);
+    if (words.empty() && spec.refuses_empty)
+      return refuse("{} is empty; give a value, or unset it", name);
+    for (const std::string& word : words) OCTAVO_CHECK_OK(add_text(name, spec, word));
     return {};
+  }
+
+  void warn_of_service(const std::string& name, const OptionSpec& spec, const std::string& text) {
+    invocation_.warnings.push_back(
+        fmt::format("{} is {}, the address that Kubernetes gives of a Service of that name; it is "
+                    "not taken as {}, which a flag sets; 'enableServiceLinks: false' in the Pod's "
+                    "specification keeps such variables away",
+                    name, quote(text), flag_of(spec.name)));
   }
 
   Result<void> read_file() {
@@ -132,11 +156,28 @@ class Reader {
                read_config_file(invocation_.options.text("config"), specs_));
     for (const ConfigEntry& entry : entries) {
       if (invocation_.options.is_given(entry.spec->name)) continue;
+      if (entry.texts.empty() && entry.spec->refuses_empty)
+        return refuse("{} is an empty list; give a value, or leave it out", entry.given_as);
       for (const std::string& text : entry.texts) {
         OCTAVO_TRY(OptionValue value, parse(*entry.spec, text, entry.given_as));
         invocation_.options.add(*entry.spec, std::move(value));
       }
     }
+    return {};
+  }
+
+  // Of a command whose MODEL may also be given by a flag.
+  Result<void> take_model_flag() {
+    const auto expected = invocation_.command->positionals;
+    const OptionValues& options = invocation_.options;
+    const bool is_meant = !expected.empty() && expected[0].metavar == "MODEL" &&
+                          options.has("model") && options.is_given("model");
+    if (!is_meant) return {};
+    std::vector<std::string>& given = invocation_.positionals;
+    if (!given.empty())
+      return refuse("MODEL is given twice, as {} and by --model {}; once is enough",
+                    quote(given[0]), quote(options.text("model")));
+    given.push_back(options.text("model"));
     return {};
   }
 

@@ -19,6 +19,7 @@ struct Invocation {
   const CommandSpec* command;
   std::vector<std::string> positionals;  // as many as the command has
   OptionValues options;
+  std::vector<std::string> warnings;  // what was set and does not count, a sentence each
 };
 
 struct HelpRequest {
@@ -33,7 +34,8 @@ using Environment = std::function<std::optional<std::string>(const std::string& 
 
 // `arguments` are those after the program's name. Flags may stand anywhere after the command; their
 // value follows, or is joined by "="; "--" ends them. A flag beats the environment, which beats
-// the file; an empty variable counts as not set. Errors: invalid_argument, naming flag, value and
+// the file; an empty variable counts as not set, and so does one of a port that holds what
+// Kubernetes puts there (warned of). Errors: invalid_argument, naming flag, value and
 // what is allowed; those of reading the file.
 Result<CommandLine> parse_command_line(std::span<const std::string> arguments,
                                        const Environment& environment);

@@ -98,11 +98,61 @@ TEST(CommandLine, FlagBeatsEnvironmentBeatsDefault) {
       << "a prompt is no setting";
 }
 
+// All that a Pod beside a Service named octavo finds in its environment.
+Variables service_variables(const std::string& address) {
+  return {{"OCTAVO_SERVICE_HOST", "10.96.0.12"},
+          {"OCTAVO_SERVICE_PORT", "8000"},
+          {"OCTAVO_SERVICE_PORT_HTTP", "8000"},
+          {"OCTAVO_PORT", address},
+          {"OCTAVO_PORT_8000_TCP", "tcp://10.96.0.12:8000"},
+          {"OCTAVO_PORT_8000_TCP_PROTO", "tcp"},
+          {"OCTAVO_PORT_8000_TCP_PORT", "8000"},
+          {"OCTAVO_PORT_8000_TCP_ADDR", "10.96.0.12"}};
+}
+
+TEST(CommandLine, WhatKubernetesSaysOfAServiceIsNoSetting) {
+  for (const std::string address :
+       {"tcp://10.96.0.12:8000", "udp://10.96.0.12:8000", "sctp://[fd00::12]:8000"}) {
+    const Variables variables = service_variables(address);
+    const Invocation call = invocation({"serve", "m"}, variables);
+    EXPECT_EQ(call.options.integer("port"), 8000);
+    for (const OptionSpec* spec : options_of(Command::serve))
+      EXPECT_FALSE(call.options.is_given(spec->name)) << spec->name;
+    ASSERT_EQ(call.warnings.size(), 1u);
+    EXPECT_NE(call.warnings[0].find("OCTAVO_PORT is '" + address + "'"), std::string::npos)
+        << call.warnings[0];
+    const Invocation given = invocation({"serve", "m", "--port", "81"}, variables);
+    EXPECT_EQ(given.options.integer("port"), 81);
+    EXPECT_TRUE(given.warnings.empty());
+    EXPECT_TRUE(invocation({"generate", "m"}, variables).warnings.empty());
+  }
+}
+
+TEST(CommandLine, AWrongPortIsStillRefused) {
+  for (const std::string port : {"8000x", "10.96.0.12:8000", "http://10.96.0.12:8000", "70000"})
+    EXPECT_FALSE(parse({"serve", "m"}, {{"OCTAVO_PORT", port}})) << port;
+  EXPECT_FALSE(parse({"serve", "m", "--port", "tcp://10.96.0.12:8000"}));
+  EXPECT_EQ(invocation({"serve", "m"}, {{"OCTAVO_PORT", "81"}}).options.integer("port"), 81);
+}
+
 TEST(CommandLine, HelpAndVersion) {
   for (const std::string word : {"--help", "-h", "help"})
     EXPECT_EQ(std::get<HelpRequest>(*parse({word})).command, nullptr) << word;
   EXPECT_EQ(std::get<HelpRequest>(*parse({"chat", "--top-p", "7", "-h"})).command->name, "chat");
   EXPECT_TRUE(std::holds_alternative<VersionRequest>(*parse({"--version"})));
+}
+
+TEST(CommandLine, ServeTakesItsModelByAFlagToo) {
+  for (const std::vector<std::string>& arguments :
+       {std::vector<std::string>{"serve", "--port", "1", "--model", "m"}, {"serve", "m"}}) {
+    const auto line = parse(arguments);
+    ASSERT_TRUE(line) << line.error().message;
+    EXPECT_EQ(std::get<Invocation>(*line).positionals, std::vector<std::string>{"m"});
+  }
+  // Of a server under load it is the name that the request has.
+  const auto load = parse({"bench", "serve", "--model", "m"});
+  ASSERT_TRUE(load);
+  EXPECT_TRUE(std::get<Invocation>(*load).positionals.empty());
 }
 
 struct BadCase {
@@ -118,6 +168,8 @@ TEST(CommandLine, RefusesWithASentenceThatNamesTheThing) {
       {{"launch"}, {"'launch'", "octavo --help"}},
       {{"--verison"}, {"'--verison'", "did you mean --version?"}},
       {{"generate"}, {"needs MODEL"}},
+      {{"serve"}, {"needs MODEL"}},
+      {{"serve", "a", "--model", "b"}, {"'a'", "--model 'b'"}},
       {{"perplexity", "m"}, {"needs FILE"}},
       {{"bench"}, {"needs compare or throughput or latency"}},
       {{"bench", "race", "m", "kv-cache"}, {"'race'", "compare or throughput or latency"}},

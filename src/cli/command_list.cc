@@ -7,11 +7,14 @@ namespace {
 
 constexpr Positional kModel = {
     "MODEL",
-    "a GGUF file, a Hugging Face folder, a short name (smollm2-135m), or ORG/NAME or "
-    "ORG/NAME:FILE.gguf on a hub, which is fetched if it is not here"};
+    "a GGUF file (of a model in several, any of them), a Hugging Face folder, a short name "
+    "(smollm2-135m), or ORG/NAME or ORG/NAME:FILE.gguf on a hub, which is fetched if it is not "
+    "here"};
 constexpr std::array kModelOnly = {kModel};
 constexpr std::array kPullPositionals = {
-    Positional{"MODEL", "ORG/NAME, or ORG/NAME:FILE.gguf where it has several GGUF files"}};
+    Positional{"MODEL",
+               "ORG/NAME, or ORG/NAME:FILE.gguf where it has several models in GGUF; of one in "
+               "several files all are fetched"}};
 constexpr std::array kEstimatePositionals = {
     Positional{"MODEL", "a GGUF file, a short name, or a Hugging Face config.json"}};
 constexpr std::array kPerplexityPositionals = {
@@ -56,24 +59,34 @@ constexpr std::array kCommands = {
         "what --json prints; or error, with code and message: a bad line fails alone, and "
         "the exit code is that of the first that failed. A run that was interrupted goes on "
         "where it stopped when it is started again. On a terminal a bar shows how far it "
-        "is."},
-    CommandSpec{Command::chat, "chat", kModelOnly, "Holds a conversation in the terminal.",
-                "Ctrl-C stops an answer; Ctrl-C at the prompt, Ctrl-D or /exit ends the program; "
-                "/clear forgets the "
-                "conversation. Each line is a message, in a pipe too, where only the answers are "
-                "printed. When the context is full, the oldest "
-                "turns are dropped, never the system message, and a note says so. What was read "
-                "before is in the cache "
-                "and is not read again. Room is kept for "
-                "an answer of --max-tokens, or "
-                "without it of 512 tokens or a quarter of the context, whichever is less."},
+        "is, elsewhere a line on standard error now and then (--quiet: none).\n\n"
+        "If the first line of FILE has url and body, all are taken for lines of OpenAI's batches: "
+        "custom_id, method (POST), url (/v1/chat/completions, /v1/completions or /v1/embeddings) "
+        "and body, which is answered as `octavo serve` would. Results then have OpenAI's shape: "
+        "id, custom_id, response with status_code, request_id and body, and error, for a line "
+        "that is no request. Flags are the defaults of what a body does not say."},
+    CommandSpec{
+        Command::chat, "chat", kModelOnly, "Holds a conversation in the terminal.",
+        "Ctrl-C stops an answer or drops what is typed; at an empty prompt Ctrl-C, Ctrl-D or "
+        "/exit ends the program. /help lists the other commands. Lines are edited with the "
+        "usual keys, Up and Ctrl-R find earlier ones of this run, and ~/.editrc is read. "
+        "Each line is a message; Alt-Enter begins a new line of it, pasted text keeps "
+        "its lines, and what stands between two \"\"\" is one message. In a pipe only the "
+        "answers are printed. When the context is full, the oldest "
+        "turns are dropped, never the system message, and a note says so. What was read "
+        "before is in the cache "
+        "and is not read again. Room is kept for "
+        "an answer of --max-tokens, or "
+        "without it of 512 tokens or a quarter of the context, whichever is less."},
     CommandSpec{Command::tokenize, "tokenize", kModelOnly,
                 "Turns text on standard input into token ids, or back.",
                 "Prints the ids as one JSON array. Only the vocabulary is read: a file without "
                 "tensors will do."},
-    CommandSpec{Command::inspect, "inspect", kModelOnly, "Shows what a model file holds.",
-                "Metadata, tensors, chat template, and the memory that weights and KV cache take. "
-                "No weights are loaded."},
+    CommandSpec{
+        Command::inspect, "inspect", kModelOnly, "Shows what a model file holds.",
+        "Metadata, tensors, files if they are several, chat templates, the tokens that end an "
+        "answer and why, and the memory that weights and KV cache take. "
+        "No weights are loaded."},
     CommandSpec{Command::estimate, "estimate", kEstimatePositionals,
                 "Computes the memory of a KV cache, and of the model that uses it.",
                 "Bytes of the cache are 2 x layers x batch size x length x KV heads x head size x "
@@ -95,22 +108,27 @@ constexpr std::array kCommands = {
                 "Compares ways of doing the same work.",
                 "The same requests run with the technique and with its baseline, on engines of "
                 "their own; each has its own requests unless --synthetic or --trace gives others. "
-                "Prompts are random tokens, answers have the length they are given. A table and a "
-                "page of plots (--html) show throughput, latencies and the use of the KV cache.\n\n"
+                "Prompts are random tokens, answers have the length they are given. All settings "
+                "run in turns, in several rounds of seconds (with --full, of minutes). The answer "
+                "comes first, with the lowest and highest ratio of a round; what is no difference "
+                "beyond noise is said to be none. A table and a page of plots (--html) show "
+                "throughput, latencies and the use of the KV cache.\n\n"
                 "batching: static batches, padded or not, and continuous ones. paging: whole "
                 "contexts reserved side by side, and blocks, in the same memory. prefix: the "
                 "prefix cache off and on. shared-attention: a shared prefix read by each sequence, "
-                "and once for all. chunking: eight streams when a long prompt arrives, unchunked, "
-                "over budgets of tokens and of time. scheduling-policy, block-size, max-num-seqs, "
+                "and once for all. chunking: streams being written when a long prompt arrives, "
+                "unchunked, over budgets of tokens and of time. scheduling-policy, block-size, "
+                "max-num-seqs, "
                 "max-num-batched-tokens: their values. kv-cache: for each of --contexts, greedy "
                 "tokens are generated after a prompt of that length with and without the cache; "
-                "times are medians, from the first generated token to the last.\n\n"
+                "times are those of one token.\n\n"
                 "TTFT is the time to the first token from arrival, TPOT the time per token after "
                 "it, ITL a single gap, E2EL the time to the last token."},
     CommandSpec{Command::bench_throughput, "bench throughput", kModelOnly,
                 "Measures how fast many requests are served, offline.",
                 "Requests come from --synthetic or --trace, else 64 prompts of 32 to 512 tokens "
-                "with answers of 16 to 128. All are handed over at once, or --max-concurrency at a "
+                "with answers of 16 to 128; of several --max-concurrency without --full, 16 of 16 "
+                "to 64 with 8 to 24. All are handed over at once, or --max-concurrency at a "
                 "time, or as they arrive where they have times."},
     CommandSpec{
         Command::bench_latency, "bench latency", kModelOnly,

@@ -62,7 +62,9 @@ bool takes_text(const OptionSpec& spec, std::string_view text) {
     case OptionKind::logit_bias:
       return true;
     case OptionKind::integer:
-      return !spec.word_for_zero.empty() && text == spec.word_for_zero;
+      return spec.has_units || (!spec.word_for_zero.empty() && text == spec.word_for_zero);
+    case OptionKind::integer_list:
+      return spec.has_units;
     default:
       return false;
   }

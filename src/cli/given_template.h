@@ -8,7 +8,8 @@
 
 namespace octavo::cli {
 
-// given: a file's name, or the template itself, which has '{{' or '{%'. Empty stays empty.
+// given: the template itself, which has '{{' or '{%', the name of a built-in one
+// (text/builtin_templates.h), or a file's name. Empty stays empty.
 Result<std::string> read_template(const std::string& given);
 
 // Gives the engine this template, unless it is empty. Errors: those of ChatTemplate::parse.

@@ -53,6 +53,8 @@ std::string shown_flag(const OptionSpec& spec) {
 }
 
 std::string shown_default(const OptionSpec& spec) {
+  if (is_on(spec) && spec.default_shown.empty()) return flag_of(spec.name);
+  if (is_on(spec)) return std::string(spec.default_shown);
   if (spec.kind == OptionKind::flag) return "";
   return std::string(spec.default_text.empty() ? spec.default_shown : spec.default_text);
 }
@@ -105,8 +107,8 @@ std::string code(std::string_view text) {
 std::string markdown_row(const OptionSpec& spec) {
   std::string meaning = fmt::format("{}{}", spec.help, how_often(spec));
   if (!spec.has_variable) meaning += "; has no environment variable";
-  std::string value = spec.kind == OptionKind::flag ? "" : code(spec.default_text);
-  if (spec.default_text.empty()) value = cell(spec.default_shown);
+  const bool is_plain = spec.default_text.empty() || !spec.default_shown.empty();
+  const std::string value = is_plain ? cell(spec.default_shown) : code(shown_default(spec));
   const std::string allowed = spec.kind == OptionKind::flag ? "" : allowed_values(spec);
   return fmt::format("| {} | {} | {} | {} | {} |\n", code(shown_flag(spec)), cell(meaning), value,
                      cell(allowed), joined_commands(spec));
@@ -152,6 +154,16 @@ std::string markdown_exit_codes() {
 }
 
 }  // namespace
+
+std::string first_steps() {
+  return "octavo needs a command, most often one of these:\n"
+         "  octavo serve MODEL                       answers clients of OpenAI's API\n"
+         "  octavo chat MODEL                        holds a conversation here\n"
+         "  octavo generate MODEL --prompt TEXT      goes on from a text\n"
+         "  octavo pull ORG/NAME                     fetches a model\n"
+         "  octavo --help                            lists all commands, and after one its flags\n"
+         "MODEL is a GGUF file, a Hugging Face folder, a short name (smollm2-135m) or ORG/NAME.\n";
+}
 
 std::string help_text() {
   std::string out =

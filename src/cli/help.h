@@ -7,6 +7,7 @@
 
 namespace octavo::cli {
 
+std::string first_steps();                          // octavo, without a command
 std::string help_text();                            // octavo --help
 std::string help_text(const CommandSpec& command);  // octavo COMMAND --help
 std::string help_markdown();                        // docs/flags.md

@@ -1,5 +1,7 @@
 #include "cli/json_output.h"
 
+#include <fmt/format.h>
+
 namespace octavo::cli {
 namespace {
 
@@ -62,6 +64,23 @@ Json usage_json(const RequestOutput& output) {
           {"total_tokens", output.prompt_token_ids.size() + completion_tokens}};
 }
 
+// JSON with DEL and U+0080 to U+009F (C2 80 to C2 9F) written as \uNNNN, too: terminals obey them.
+// They can only stand in strings.
+std::string without_raw_controls(std::string_view json) {
+  std::string out;
+  out.reserve(json.size());
+  for (size_t i = 0; i < json.size(); ++i) {
+    const auto next = static_cast<unsigned char>(i + 1 < json.size() ? json[i + 1] : 0);
+    const bool is_c1 = json[i] == '\xC2' && next >= 0x80 && next < 0xA0;
+    if (is_c1 || json[i] == 0x7F)
+      out += fmt::format("\\u{:04x}", is_c1 ? next : 0x7Fu);
+    else
+      out += json[i];
+    if (is_c1) ++i;
+  }
+  return out;
+}
+
 }  // namespace
 
 Json token_ids_json(const std::vector<TokenId>& ids) {
@@ -101,7 +120,7 @@ Json request_json(const RequestOutput& output, const ShownOutput& shown,
 }
 
 std::string dump_line(const Json& json, int indent) {
-  return json.dump(indent, ' ', false, Json::error_handler_t::replace) + "\n";
+  return without_raw_controls(json.dump(indent, ' ', false, Json::error_handler_t::replace)) + "\n";
 }
 
 }  // namespace octavo::cli

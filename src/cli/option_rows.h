@@ -116,6 +116,17 @@ constexpr OptionSpec or_word(OptionSpec spec, std::string_view word_for_zero) {
   spec.word_for_zero = word_for_zero;
   return spec;
 }
+// Of integers that count tokens or bytes.
+constexpr OptionSpec count(OptionSpec spec) {
+  spec.has_units = true;
+  return spec;
+}
+// For what protects the server, or decides where it listens: a variable that is there and empty is
+// a mistake, most likely of a script.
+constexpr OptionSpec not_empty(OptionSpec spec) {
+  spec.refuses_empty = true;
+  return spec;
+}
 constexpr OptionSpec of_kind(OptionSpec spec, OptionKind kind) {
   spec.kind = kind;
   return spec;

@@ -27,7 +27,7 @@ inline constexpr std::array kEngineRows = {
         "dtype", kDTypes, "TYPE", "auto",
         "type of computation; auto: int8 activations for quantised weights; float32: exact and "
         "slower; float16 and bfloat16: as auto, with the weights of a safetensors folder rounded "
-        "to it",
+        "to it (those of a GGUF file stay as they are)",
         G | A | X | C | P | B | N, kEngine),
     choice("quantization", kQuantizations, "TYPE", "none",
            "round the matrices of a safetensors folder at load: int8 to blocks as of q8_0, int4 of "
@@ -53,9 +53,9 @@ inline constexpr std::array kEngineRows = {
     of_kind(choice("block_size", kBlockSizeChoices, "N", "32",
                    "tokens of one block of the KV cache", G | A | X | C | E | P | B, kEngine),
             OptionKind::integer),
-    integer("max_num_batched_tokens", 1, 65536, "512",
-            "tokens of one forward; a longer prompt is cut into chunks", G | A | X | C | E | P | B,
-            kEngine),
+    count(integer("max_num_batched_tokens", 1, 65536, "512",
+                  "tokens of one forward; a longer prompt is cut into chunks",
+                  G | A | X | C | E | P | B, kEngine)),
     text("speculative_config", "JSON",
          "guess tokens ahead and verify them together, which changes no answer: "
          "'{\"method\": \"ngram\", \"num_speculative_tokens\": 5}'; methods: ngram, suffix, "
@@ -71,20 +71,22 @@ inline constexpr std::array kEngineRows = {
          "lie in octavo/packs of the cache folder, 32 GiB of them at most",
          G | A | X | C | P | B | N, kEngine, "on"),
 
-    or_word(integer("max_model_len", 0, kMaxInt, "auto",
-                    "tokens of a prompt and its answer at most; auto: the model's context, or as "
-                    "much of it as fits",
-                    G | X | C | M, kMemory),
-            "auto"),
+    or_word(
+        count(integer("max_model_len", 1, kMaxInt, "auto",
+                      "tokens of a prompt and its answer at most; auto: the model's context, or as "
+                      "much of it as fits",
+                      G | X | C | M, kMemory)),
+        "auto"),
     above_lowest(real("gpu_memory_utilization", 0, 1, "0.9",
                       "share of the device's memory to use, on a CPU of the memory that is "
                       "available",
                       G | X | C | E | M, kMemory)),
-    or_word(integer("kv_cache_memory_bytes", 0, kMaxBytes, "auto",
-                    "size of the KV cache; auto: what is left of that share, or all that can be "
-                    "used",
-                    G | X | C | M, kMemory),
-            "auto"),
+    or_word(
+        count(integer("kv_cache_memory_bytes", 1, kMaxBytes, "auto",
+                      "size of the KV cache; auto: what is left of that share, or all that can be "
+                      "used",
+                      G | X | C | M, kMemory)),
+        "auto"),
     flag("enable_prefix_caching",
          "do not keep K and V for later prompts that begin with the same tokens", G | X | C | M,
          kMemory, "on"),
@@ -102,8 +104,8 @@ inline constexpr std::array kEngineRows = {
                           "sequences that run at once; no more than --max-num-batched-tokens",
                           G | X | M, kScheduling),
                   "64; for one prompt, its --n"),
-    integer("long_prefill_token_threshold", 0, kMaxInt, "0",
-            "tokens of one prompt in a step at most; 0: no limit", G | X | M, kScheduling),
+    count(integer("long_prefill_token_threshold", 0, kMaxInt, "0",
+                  "tokens of one prompt in a step at most; 0: no limit", G | X | M, kScheduling)),
     choice("scheduling_policy", kPolicies, "TYPE", "fcfs",
            "who is next; priority: the lower number", G | X | M, kScheduling),
     choice("scheduling_mode", kModes, "TYPE", "continuous",

@@ -15,6 +15,11 @@ inline constexpr std::array kGenerationRows = {
                                      "of the matrices; has to be given", Q, kInput)),
                   "none"),
     no_variable(flag("pure", "the same type for all matrices, whatever they are", Q, kInput)),
+    no_variable(
+        count(integer("max_shard_size", 0, kMaxBytes, "0",
+                      "bytes of tensors that a file has at most; more are written as several "
+                      "files, NAME-00001-of-00003.gguf and so on; 0: one file",
+                      Q, kInput))),
     no_variable(flag("overwrite", "replace OUT if it is there", Q, kInput)),
     no_variable(text("prompt", "TEXT",
                      "the text to go on from; - reads it from standard input, as it is", G,
@@ -22,8 +27,8 @@ inline constexpr std::array kGenerationRows = {
     no_variable(list(OptionKind::integer_list, "prompt_token_ids", "IDS", 0, "",
                      "the prompt as token ids, 1,2,3; nothing is added to them", G, kInput)),
     no_variable(text("input", "FILE",
-                     "many prompts: JSON lines with prompt, prompt_token_ids or messages; - reads "
-                     "standard input",
+                     "many prompts: JSON lines with prompt, prompt_token_ids or messages, or those "
+                     "of OpenAI's batches; - reads standard input",
                      G, kInput)),
     shown_default(no_variable(text("input", "FILE", "texts, one a line", A, kInput, "-")),
                   "-, standard input"),
@@ -37,9 +42,17 @@ inline constexpr std::array kGenerationRows = {
                                    G, kInput)),
                   "-, standard output"),
     no_variable(flag("overwrite", "drop what is in the output file", G, kInput)),
+    no_variable(words(shown_default(
+        text(
+            "served_model_name", "NAME...",
+            "what lines of --input in OpenAI's form may call the model; the first is its main name",
+            G, kInput),
+        "MODEL"))),
     no_variable(flag("chat", "the prompt is a user's message; the model's chat template is applied",
                      G, kInput)),
-    text("chat_template", "FILE", "a chat template, or a file of one, in place of the model's",
+    text("chat_template", "TEMPLATE",
+         "in place of the model's chat template: a file, the template itself, or a built-in one: "
+         "alpaca, chatml, gemma, granite, llama2, llama3, mistral, olmo2, phi3, vicuna, zephyr",
          G | C | X, kInput),
     no_variable(text("system", "TEXT", "the system message of the conversation", G | C, kInput)),
     no_variable(
@@ -80,9 +93,10 @@ inline constexpr std::array kGenerationRows = {
     repeatable(list(OptionKind::logit_bias, "logit_bias", "ID=BIAS", 0, "",
                     "added to the logit of a token", G | C, kSampling)),
 
-    shown_default(integer("max_tokens", 0, kMaxInt, "", "tokens of an answer at most", G | C, kEnd),
-                  "to the end of the context"),
-    integer("min_tokens", 0, kMaxInt, "0", "tokens before the answer may end", G | C, kEnd),
+    shown_default(
+        count(integer("max_tokens", 0, kMaxInt, "", "tokens of an answer at most", G | C, kEnd)),
+        "to the end of the context"),
+    count(integer("min_tokens", 0, kMaxInt, "0", "tokens before the answer may end", G | C, kEnd)),
     repeatable(text("stop", "TEXT", "text that ends the answer", G | C, kEnd)),
     list(OptionKind::integer_list, "stop_token_ids", "IDS", 0, "", "token ids that end the answer",
          G | C, kEnd),
@@ -99,6 +113,7 @@ inline constexpr std::array kGenerationRows = {
         shown_default(integer("prompt_logprobs", 0, kMaxLogprobs, "",
                               "the same at each place of the prompt; with --json", G, kShown),
                       "none")),
+    no_variable(flag("quiet", "say nothing of progress and figures on standard error", G, kShown)),
     flag("json", "print one JSON object", G | I | E | P | B | V | D | Q | N, kShown),
 };
 

@@ -28,8 +28,13 @@ inline constexpr std::array kLoadRows = {
 
     no_variable(
         integer("num_prompts", 1, 1e6, "100", "requests to send; of a file: at most", V, kLoad)),
-    no_variable(integer("max_concurrency", 0, kMaxInt, "0",
-                        "requests in flight at most; 0: no limit", V, kLoad)),
+    no_variable(
+        list(OptionKind::integer_list, "max_concurrency", "LIST", 0, "0",
+             "requests in flight at most, 0: no limit; of several, as in 1,2,4,8, a load of "
+             "--num-prompts for each, and one page of all",
+             V, kLoad)),
+    no_variable(integer("repeat", 1, 100, "1",
+                        "rounds over all loads; figures are medians over them", V, kLoad)),
     no_variable(shown_default(
         text("request_rate", "X|inf", "requests per second; inf: all at once", V, kLoad), "inf")),
     no_variable(
@@ -56,9 +61,10 @@ inline constexpr std::array kLoadRows = {
         shown_default(text("output_len", "LENGTHS", "tokens of an answer at most", V, kRequests),
                       "128; shared-prefix: 64; multi-turn: 32-128; mixed: "
                       "80%:16-64+20%:128-256; jsonl: what a line says")),
-    no_variable(shown_default(integer("prefix_len", 0, 1 << 24, "",
-                                      "tokens that prompts begin with in common", V, kRequests),
-                              "0; shared-prefix: 512")),
+    no_variable(
+        shown_default(count(integer("prefix_len", 0, 1 << 24, "",
+                                    "tokens that prompts begin with in common", V, kRequests)),
+                      "0; shared-prefix: 512")),
     no_variable(integer("prefix_groups", 1, 1e6, "1", "groups of prompts, each with its own prefix",
                         V, kRequests)),
     no_variable(

@@ -13,6 +13,8 @@ inline constexpr std::array<std::string_view, 5> kLogLevels = {"debug", "info", 
 inline constexpr std::array<std::string_view, 2> kLogFormats = {"text", "json"};
 
 inline constexpr std::array kServerRows = {
+    no_variable(
+        text("model", "MODEL", "another way to give MODEL, as vLLM once had it", X, kServer)),
     words(shown_default(text("served_model_name", "NAME...",
                              "what clients call the model; the first is its main name", X, kServer),
                         "MODEL")),
@@ -26,20 +28,21 @@ inline constexpr std::array kServerRows = {
     integer("max_lora_rank", 1, kMaxLoraRank, "16", "rank of an adapter at most", X, kServer),
     flag("allow_runtime_lora_updating",
          "let holders of an admin key load and unload adapters while the server runs", X, kServer),
-    text("host", "HOST", "address or name to listen on; 0.0.0.0: all of this machine's", X, kServer,
-         "127.0.0.1"),
+    not_empty(text("host", "HOST", "address or name to listen on; 0.0.0.0: all of this machine's",
+                   X, kServer, "127.0.0.1")),
     integer("port", 0, 65535, "8000", "port to listen on; 0: any free one", X, kServer),
-    text("uds", "PATH", "listen on a Unix socket instead", X, kServer),
-    text("ssl_certfile", "FILE", "certificate chain (PEM): serve https", X, kServer),
-    text("ssl_keyfile", "FILE", "its private key", X, kServer),
-    words(
+    not_empty(text("uds", "PATH", "listen on a Unix socket instead", X, kServer)),
+    not_empty(text("ssl_certfile", "FILE", "certificate chain (PEM): serve https", X, kServer)),
+    not_empty(text("ssl_keyfile", "FILE", "its private key", X, kServer)),
+    not_empty(words(
         shown_default(text("api_key", "KEY...",
                            "keys of which every route but /health and /ready asks one", X, kServer),
-                      "none")),
-    text("api_key_file", "FILE", "more of them, one a line; # begins a comment", X, kServer),
-    words(shown_default(
+                      "none"))),
+    not_empty(
+        text("api_key_file", "FILE", "more of them, one a line; # begins a comment", X, kServer)),
+    not_empty(words(shown_default(
         text("admin_api_key", "KEY...", "keys that open /v1/requests and adapters", X, kServer),
-        "none")),
+        "none"))),
     flag("metrics_public", "let everybody read /metrics", X, kServer),
     words(text("allowed_hosts", "NAME...",
                "what clients may call this server, beside its own names; *: anything", X, kServer)),
@@ -58,9 +61,16 @@ inline constexpr std::array kServerRows = {
          kServer, "auto"),
     text("tool_call_parser", "NAME",
          "how answers call tools: hermes, llama3_json, mistral; auto, none", X, kServer, "auto"),
+    flag(
+        "generic_tools",
+        "refuse tools, and conversations in which some were called, where the chat template has no "
+        "place for them, instead of telling the model in the system's message",
+        X, kServer, "on"),
     flag("enable_auto_tool_choice", "as vLLM has it; tools are served without it, too", X, kServer),
     flag("trust_request_chat_template", "let requests bring a chat_template of their own", X,
          kServer),
+    flag("strict_fields",
+         "refuse requests with fields that are not known, which are otherwise ignored", X, kServer),
     text("generation_config", "auto|none|PATH",
          "defaults of requests: the model's, none (vllm is the same), or those of a "
          "generation_config.json or the folder that has one",
@@ -80,7 +90,13 @@ inline constexpr std::array kServerRows = {
          X, kServer),
     real("sse_keep_alive_interval", 0, 3600, "15",
          "seconds between comments in a stream that has nothing to say; 0: none", X, kServer),
-    integer("max_body_bytes", 1024, kMaxInt, "33554432", "size of a request at most", X, kServer),
+    count(integer("max_body_bytes", 1024, kMaxInt, "33554432", "size of a request at most", X,
+                  kServer)),
+    or_word(count(integer("request_memory_bytes", 1 << 20, kMaxBytes, "auto",
+                          "memory that requests may take together until their tokens are with the "
+                          "engine; auto: a sixteenth of what is free, 64 MiB to 2 GiB",
+                          X, kServer)),
+            "auto"),
     integer("max_connections", 1, 1 << 20, "16384", "clients that are connected at once", X,
             kServer),
     real("header_timeout", 0.1, 1e6, "15", "seconds for the headers of a request to arrive", X,

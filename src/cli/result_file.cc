@@ -29,13 +29,15 @@ std::optional<ErrorCode> error_of(std::string_view after_head) {
   return std::nullopt;
 }
 
+std::string head_text(const ResultHead& head) {
+  return fmt::format("{{\"line\":{},\"input_hash\":\"{:016x}\"", head.line, head.input_hash);
+}
+
 bool lock(int fd) { return ::flock(fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK; }
 
 }  // namespace
 
-std::string to_text(const ResultHead& head) {
-  return fmt::format("{{\"line\":{},\"input_hash\":\"{:016x}\"", head.line, head.input_hash);
-}
+const ResultFormat kOwnFormat = {&head_text, &error_of};
 
 Result<ResultFile> ResultFile::open(const std::string& path, bool overwrite) {
   FileDescriptor file(::open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
@@ -60,6 +62,7 @@ tl::unexpected<Error> ResultFile::foreign(int64_t line) const {
 }
 
 Result<ResumedResults> ResultFile::resume(
+    const ResultFormat& format,
     const std::function<Result<std::optional<ResultHead>>()>& next_input) {
   ResumedResults results;
   if (!is_regular_) return results;
@@ -71,7 +74,7 @@ Result<ResumedResults> ResultFile::resume(
     if (!line) break;
     OCTAVO_TRY(const std::optional<ResultHead> input, next_input());
     if (!input) return foreign(line->number);
-    const std::string head = to_text(*input);
+    const std::string head = format.head(*input);
     const std::string_view text = line->text;
     if (text.substr(0, head.size()) != head.substr(0, line->complete ? head.size() : text.size()))
       return foreign(line->number);
@@ -82,7 +85,7 @@ Result<ResumedResults> ResultFile::resume(
       return results;
     }
     ++results.done;
-    const auto error = error_of(text.substr(head.size()));
+    const auto error = format.error_of(text.substr(head.size()));
     if (error && results.failed++ == 0) {
       results.first_error = error;
       results.first_failed_line = input->line;

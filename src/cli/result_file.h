@@ -19,8 +19,15 @@ struct ResultHead {
   int64_t line = 0;
   uint64_t input_hash = 0;
 };
-// `{"line":3,"input_hash":"0123456789abcdef"`, to be followed by further members.
-std::string to_text(const ResultHead& head);
+// How a result line is written: its head, and what an earlier run's line says of a failure.
+struct ResultFormat {
+  std::string (*head)(const ResultHead& head);  // the line's beginning
+  // Of what follows the head, of which the first bytes are there. Nothing: it is no failed one.
+  std::optional<ErrorCode> (*error_of)(std::string_view after_head);
+};
+// `{"line":3,"input_hash":"0123456789abcdef"`, to be followed by further members; of a failed line
+// `"error":{"code":...}` is the next.
+extern const ResultFormat kOwnFormat;
 
 // What an earlier run left.
 struct ResumedResults {
@@ -42,6 +49,7 @@ class ResultFile {
   // unfinished last line, whose input is to be answered again. Nothing is changed on an error:
   // invalid_argument if the file holds anything but results of this input.
   Result<ResumedResults> resume(
+      const ResultFormat& format,
       const std::function<Result<std::optional<ResultHead>>()>& next_input);
 
   // One line with its end. After an error the file is as it was before. Errors: io_error.

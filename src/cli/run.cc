@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <sstream>
+
 #include "cli/commands.h"
 #include "cli/help.h"
 #include "cli/version_text.h"
@@ -55,8 +57,11 @@ Result<void> dispatch(const Invocation& invocation, Terminal& terminal) {
 Result<void> run_command_line(std::span<const std::string> arguments,
                               const Environment& environment, Terminal& terminal) {
   OCTAVO_TRY(const CommandLine line, parse_command_line(arguments, environment));
-  if (const auto* invocation = std::get_if<Invocation>(&line))
+  if (const auto* invocation = std::get_if<Invocation>(&line)) {
+    for (const std::string& warning : invocation->warnings)
+      terminal.say(fmt::format("octavo: warning: {}", warning));
     return dispatch(*invocation, terminal);
+  }
   if (const auto* help = std::get_if<HelpRequest>(&line))
     terminal.write(help->command ? help_text(*help->command) : help_text());
   else
@@ -68,6 +73,11 @@ Result<void> run_command_line(std::span<const std::string> arguments,
 
 int run(std::span<const std::string> arguments, const Environment& environment,
         Terminal& terminal) {
+  if (arguments.empty()) {
+    std::istringstream lines(first_steps());
+    for (std::string line; std::getline(lines, line);) terminal.say(line);
+    return exit_code(ErrorCode::invalid_argument);
+  }
   auto result = run_command_line(arguments, environment, terminal);
   if (result) result = terminal.status();
   if (result) return 0;

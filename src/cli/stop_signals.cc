@@ -23,6 +23,11 @@ void wait_for_wake() {
   }
 }
 
+bool is_ignored(int signal) {
+  struct sigaction action = {};
+  return sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
+}
+
 }  // namespace
 
 StopSignals::StopSignals(std::initializer_list<int> signals) {
@@ -38,6 +43,7 @@ StopSignals::StopSignals(std::initializer_list<int> signals) {
   struct sigaction action = {};
   action.sa_handler = on_stop_signal;
   for (const int signal : signals) {
+    if (signal == SIGHUP && is_ignored(signal)) continue;
     previous_.push_back({signal, {}});
     sigaction(signal, &action, &previous_.back().second);
   }

@@ -10,7 +10,8 @@
 
 namespace octavo::cli {
 
-// While one exists, these signals do not end the program. Only one may exist at a time.
+// While one exists, these signals do not end the program. Only one may exist at a time. A hangup
+// that is ignored (nohup) stays so.
 class StopSignals {
  public:
   explicit StopSignals(std::initializer_list<int> signals = {SIGINT});

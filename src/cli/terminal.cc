@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 
@@ -26,10 +27,13 @@ int write_all(int file, std::string_view bytes) {
   return 0;
 }
 
-// A terminal that knows no escape sequences.
-bool is_dumb() {
+bool knows_escape_sequences() {
   const char* term = std::getenv("TERM");
-  return term && std::string_view(term) == "dumb";
+  return term && *term && std::string_view(term) != "dumb";
+}
+
+double steady_s() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
 bool is_c0(char c) {
@@ -76,7 +80,8 @@ Terminal::Terminal()
     : input_is_terminal_(isatty(STDIN_FILENO)),
       output_is_terminal_(isatty(STDOUT_FILENO)),
       error_is_terminal_(isatty(STDERR_FILENO)),
-      shows_progress_(error_is_terminal_ && !is_dumb()) {}
+      understands_escapes_(knows_escape_sequences()),
+      pace_(steady_s()) {}
 
 void Terminal::write(std::string_view text) {
   clear_progress();
@@ -97,13 +102,24 @@ void Terminal::say(std::string_view line) {
 }
 
 void Terminal::remark(std::string_view line) {
-  if (error_is_terminal_) say(line);
+  if (error_is_terminal_ && !is_quiet_) say(line);
 }
 
 void Terminal::progress(std::string_view line) {
-  if (!shows_progress_ || line == progress_) return;
+  if (!error_is_terminal_ || !understands_escapes_ || is_quiet_ || line == progress_) return;
   progress_ = line;
-  write_all(STDERR_FILENO, fmt::format("{}{}", kEraseLine, line));
+  write_all(STDERR_FILENO, fmt::format("{}{}", kEraseLine, one_line(line)));
+}
+
+void Terminal::long_progress(std::string_view line) {
+  if (error_is_terminal_) return progress(line);
+  if (is_quiet_ || !pace_.is_due(steady_s())) return;
+  told_progress_ = true;
+  say(line);
+}
+
+void Terminal::conclude(std::string_view line) {
+  if ((error_is_terminal_ || told_progress_) && !is_quiet_) say(line);
 }
 
 void Terminal::clear_progress() {

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "base/result.h"
+#include "cli/progress_pace.h"
 
 namespace octavo::cli {
 
@@ -18,6 +19,7 @@ class Terminal {
   bool input_is_terminal() const { return input_is_terminal_; }
   bool output_is_terminal() const { return output_is_terminal_; }
   bool error_is_terminal() const { return error_is_terminal_; }
+  bool understands_escapes() const { return understands_escapes_; }  // by the variable TERM
 
   // To standard output, at once. On a terminal, control characters other than newline and tab
   // become U+FFFD: text of models and files must not command it. After a failed write nothing more
@@ -38,13 +40,24 @@ class Terminal {
   // Shows, in place of the line before, how far a long work is; only if standard error is a
   // terminal.
   void progress(std::string_view line);
+  // Of work that may take minutes or hours: where it is no terminal, a line of its own now and
+  // then, so that whoever waits there hears of it, too.
+  void long_progress(std::string_view line);
+  // What came of it, where progress was shown.
+  void conclude(std::string_view line);
   void clear_progress();
+
+  // From now on there is neither progress nor are there remarks.
+  void be_quiet() { is_quiet_ = true; }
 
  private:
   bool input_is_terminal_, output_is_terminal_, error_is_terminal_;
-  bool shows_progress_;
-  std::string progress_;  // the line that stands there, or empty
-  int write_error_ = 0;   // errno
+  bool understands_escapes_;
+  bool is_quiet_ = false;
+  ProgressPace pace_;           // of lines of progress
+  bool told_progress_ = false;  // in such lines
+  std::string progress_;        // the line that stands there, or empty
+  int write_error_ = 0;         // errno
 };
 
 // `text` with control characters, C1 included, as U+FFFD; newline and tab stay. REQUIRES: whole

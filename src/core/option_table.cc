@@ -8,6 +8,8 @@
 #include <limits>
 #include <optional>
 
+#include "core/count_text.h"
+
 namespace octavo {
 namespace {
 
@@ -48,9 +50,14 @@ std::optional<OptionValue> parse_flag(std::string_view text) {
   return std::nullopt;
 }
 
+std::optional<int64_t> parse_whole(const OptionSpec& spec, std::string_view text) {
+  const auto value = parse_number<int64_t>(text);
+  return value || !spec.has_units ? value : parse_count(text);
+}
+
 std::optional<OptionValue> parse_integer(const OptionSpec& spec, std::string_view text) {
   if (!spec.word_for_zero.empty() && text == spec.word_for_zero) return int64_t{0};
-  const auto value = parse_number<int64_t>(text);
+  const auto value = parse_whole(spec, text);
   const bool allowed =
       spec.choices.empty() ? value && is_inside(spec, *value) : is_choice(spec, text);
   if (!value || !allowed) return std::nullopt;
@@ -61,6 +68,13 @@ std::optional<OptionValue> parse_double(const OptionSpec& spec, std::string_view
   const auto value = parse_number<double>(text);
   if (!value || !is_inside(spec, *value)) return std::nullopt;
   return *value;
+}
+
+// U+0000 would end the text for the system.
+std::optional<OptionValue> parse_text(const OptionSpec& spec, std::string_view text) {
+  if ((text.empty() && spec.refuses_empty) || text.find('\0') != std::string_view::npos)
+    return std::nullopt;
+  return std::string(text);
 }
 
 std::optional<OptionValue> parse_seed(std::string_view text) {
@@ -82,7 +96,7 @@ bool for_each_item(std::string_view text, const Parse& parse_item) {
 std::optional<OptionValue> parse_integer_list(const OptionSpec& spec, std::string_view text) {
   std::vector<int64_t> values;
   const bool parsed = for_each_item(text, [&](std::string_view item) {
-    const auto value = parse_number<int64_t>(item);
+    const auto value = parse_whole(spec, item);
     if (value) values.push_back(*value);
     return value && is_inside(spec, *value);
   });
@@ -115,7 +129,7 @@ std::optional<OptionValue> parse_value(const OptionSpec& spec, std::string_view 
     case OptionKind::seed:
       return parse_seed(text);
     case OptionKind::text:
-      return std::string(text);
+      return parse_text(spec, text);
     case OptionKind::choice:
       break;
     case OptionKind::integer_list:
@@ -139,6 +153,10 @@ std::string range_text(const OptionSpec& spec) {
                       : fmt::format("more than {}", lowest);
   return is_bounded ? fmt::format("{} to {}", lowest, number(spec.highest))
                     : fmt::format("{} or more", lowest);
+}
+
+std::string_view units_text(const OptionSpec& spec) {
+  return spec.has_units ? ", also as in 8k or 4GiB" : "";
 }
 
 // Edits (a letter added, dropped or changed, two neighbours swapped) from one name to another.
@@ -170,8 +188,10 @@ std::string dashed(std::string_view name, char separator) {
 Result<OptionValue> parse_option(const OptionSpec& spec, std::string_view text,
                                  std::string_view given_as) {
   if (auto value = parse_value(spec, text)) return *std::move(value);
+  const std::string allowed = allowed_values(spec);
   return fail(ErrorCode::invalid_argument,
-              fmt::format("{} is '{}'; allowed: {}", given_as, shown(text), allowed_values(spec)));
+              fmt::format("{} is '{}'; allowed: {}", given_as, shown(text),
+                          allowed.empty() ? "text without U+0000" : allowed));
 }
 
 std::string allowed_values(const OptionSpec& spec) {
@@ -180,17 +200,20 @@ std::string allowed_values(const OptionSpec& spec) {
     case OptionKind::flag:
       return "on, off";
     case OptionKind::integer:
-      return "an integer, " + range_text(spec) +
-             (spec.word_for_zero.empty() ? "" : fmt::format(", or {}", spec.word_for_zero));
+      return fmt::format(
+          "an integer, {}{}{}", range_text(spec), units_text(spec),
+          spec.word_for_zero.empty() ? "" : fmt::format(", or {}", spec.word_for_zero));
     case OptionKind::number:
       return "a number, " + range_text(spec);
     case OptionKind::seed:
       return "an integer, 0 to 18446744073709551615";
     case OptionKind::integer_list:
-      return "integers with commas between them, each " + range_text(spec);
+      return "integers with commas between them, each " + range_text(spec) +
+             std::string(units_text(spec));
     case OptionKind::logit_bias:
       return "ID=BIAS with a token id and a bias from -100 to 100, several with commas between";
     case OptionKind::text:
+      return spec.refuses_empty ? "text that is not empty" : "";
     case OptionKind::choice:
       break;
   }

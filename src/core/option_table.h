@@ -41,7 +41,9 @@ struct OptionSpec {
   double lowest = 0, highest = 0;
   bool above_lowest = false;
   std::span<const std::string_view> choices = {};  // of choice; if given, of integer
-  std::string_view word_for_zero = {};             // of integer: "auto" may stand for 0
+  std::string_view word_for_zero = {};             // of integer: "auto" stands for 0
+  bool has_units = false;                          // of integers: a count that may be 8k or 4GiB
+  bool refuses_empty = false;                      // of text: else an empty variable is no variable
 
   std::string_view default_shown = {};  // what --help says where default_text is empty
   bool repeatable = false;

@@ -22,6 +22,19 @@ OptionSpec or_auto() {
   return spec;
 }
 
+OptionSpec with_units(OptionKind kind) {
+  OptionSpec spec = spec_of(kind, 1, 1e12);
+  spec.has_units = true;
+  spec.word_for_zero = "auto";
+  return spec;
+}
+
+OptionSpec not_empty() {
+  OptionSpec spec = spec_of(OptionKind::text);
+  spec.refuses_empty = true;
+  return spec;
+}
+
 OptionSpec top_p() {
   OptionSpec spec = spec_of(OptionKind::number, 0, 1);
   spec.above_lowest = true;
@@ -55,6 +68,11 @@ TEST(OptionTable, TakesGoodValues) {
       {choice(OptionKind::integer, kSizes), "32", int64_t{32}},
       {or_auto(), "auto", int64_t{0}},
       {or_auto(), "7", int64_t{7}},
+      {with_units(OptionKind::integer), "8k", int64_t{8000}},
+      {with_units(OptionKind::integer), "4GiB", int64_t{4} << 30},
+      {with_units(OptionKind::integer), "auto", int64_t{0}},
+      {with_units(OptionKind::integer_list), "512,8K,1.5k", std::vector<int64_t>{512, 8192, 1500}},
+      {not_empty(), "key", std::string("key")},
       {spec_of(OptionKind::number, -2, 2), "-2", -2.0},
       {spec_of(OptionKind::number, -2, 2), "1e-9", 1e-9},
       {spec_of(OptionKind::number, -2, 2), "2", 2.0},
@@ -105,6 +123,11 @@ TEST(OptionTable, RefusesBadValuesAndSaysWhatIsAllowed) {
         "9223372036854775808", "--1"},
        "an integer, -1 to 2147483647"},
       {or_auto(), {"", "Auto", "autos", "-1", "10"}, "an integer, 0 to 9, or auto"},
+      {with_units(OptionKind::integer),
+       {"", "0", "0k", "8kk", "2T", "1.0001k", "-1k"},
+       "an integer, 1 to 1000000000000, also as in 8k or 4GiB, or auto"},
+      {spec_of(OptionKind::integer, 1, 9000), {"8k"}, "an integer, 1 to 9000"},
+      {not_empty(), {""}, "text that is not empty"},
       {choice(OptionKind::integer, kSizes), {"", "17", "016", "32.0", "thirty"}, "16, 32"},
       {spec_of(OptionKind::number, -2, 2),
        {"", "nan", "-nan", "inf", "-inf", "2.0001", "-2.0001", "1e999", "1,5", "0x1p3"},
@@ -134,6 +157,13 @@ TEST(OptionTable, RefusesBadValuesAndSaysWhatIsAllowed) {
       EXPECT_NE(value.error().message.find(c.allowed), std::string::npos) << value.error().message;
     }
   }
+}
+
+TEST(OptionTable, TextHoldsNoNul) {
+  const auto value =
+      parse_option(spec_of(OptionKind::text), std::string_view("a\0b", 3), "--some-option");
+  ASSERT_FALSE(value);
+  EXPECT_NE(value.error().message.find("'a?b'; allowed: text without U+0000"), std::string::npos);
 }
 
 TEST(OptionTable, MessagesStayOnOneShortLine) {

@@ -31,6 +31,17 @@ Result<void> expect_token(std::string_view field, TokenId id, int vocab_size) {
   return refuse(field, raw(id), fmt::format("token ids 0 to {}", vocab_size - 1));
 }
 
+Result<void> expect_tokens(std::string_view field, const std::vector<TokenId>& ids,
+                           int vocab_size) {
+  OCTAVO_CHECK_OK(expect_within(fmt::format("length of {}", field), ids.size(), size_t{0},
+                                static_cast<size_t>(vocab_size),
+                                fmt::format("0 to {}, each token once", vocab_size)));
+  for (const TokenId id : ids)
+    if (raw(id) < 0 || raw(id) >= vocab_size)
+      return expect_token(fmt::format("{} entry", field), id, vocab_size);
+  return {};
+}
+
 Result<void> validate_shape_of_distribution(const SamplingParams& p) {
   OCTAVO_CHECK_OK(expect_within("temperature", p.temperature, 0.0, kLargest,
                                 "a finite number, 0 (greedy) or more"));
@@ -71,20 +82,21 @@ Result<void> validate_stops(const SamplingParams& p, int vocab_size) {
   for (const std::string& text : p.stop)
     OCTAVO_CHECK_OK(expect_within("length of a stop string", text.size(), size_t{1}, kMaxStopBytes,
                                   fmt::format("1 to {} bytes", kMaxStopBytes)));
-  for (TokenId id : p.stop_token_ids)
-    OCTAVO_CHECK_OK(expect_token("stop_token_ids entry", id, vocab_size));
-  return {};
+  return expect_tokens("stop_token_ids", p.stop_token_ids, vocab_size);
 }
 
 Result<void> validate_barred(const SamplingParams& p, int vocab_size) {
-  for (TokenId id : p.allowed_token_ids)
-    OCTAVO_CHECK_OK(expect_token("allowed_token_ids entry", id, vocab_size));
+  OCTAVO_CHECK_OK(expect_tokens("allowed_token_ids", p.allowed_token_ids, vocab_size));
   if (p.bad_words.size() > kMaxBadWords)
     return refuse("number of bad_words", p.bad_words.size(), fmt::format("0 to {}", kMaxBadWords));
-  for (const std::string& word : p.bad_words)
+  size_t bytes = 0;
+  for (const std::string& word : p.bad_words) {
     OCTAVO_CHECK_OK(expect_within("length of a bad word", word.size(), size_t{1}, kMaxStopBytes,
                                   fmt::format("1 to {} bytes", kMaxStopBytes)));
-  return {};
+    bytes += word.size();
+  }
+  return expect_within("length of all bad_words", bytes, size_t{0}, kMaxBadWordsBytes,
+                       fmt::format("0 to {} bytes", kMaxBadWordsBytes));
 }
 
 Result<void> validate_lengths(const SamplingParams& p) {
@@ -93,14 +105,21 @@ Result<void> validate_lengths(const SamplingParams& p) {
   return expect_within("min_tokens", p.min_tokens, 0, longest, "0 to max_tokens");
 }
 
-Result<void> validate_logprobs(std::string_view field, std::optional<int> count, int cap) {
+Result<void> validate_logprobs(std::string_view field, std::optional<int> count, int cap,
+                               int vocab_size) {
   if (!count) return {};
   if (cap == kNoLogprobsCap)
     return expect_within(field, *count, -1, kLargestInt, "0 or more; -1 for all");
+  if (may_ask_for_all_logprobs(cap, vocab_size))
+    return expect_within(field, *count, -1, cap, fmt::format("0 to {}; -1 for all", cap));
   return expect_within(field, *count, 0, cap, fmt::format("0 to {}", cap));
 }
 
 }  // namespace
+
+bool may_ask_for_all_logprobs(int max_logprobs, int vocab_size) {
+  return max_logprobs == kNoLogprobsCap || max_logprobs >= vocab_size;
+}
 
 Result<void> validate(const SamplingParams& params, int vocab_size, int max_logprobs) {
   OCTAVO_CHECK_OK(
@@ -111,8 +130,8 @@ Result<void> validate(const SamplingParams& params, int vocab_size, int max_logp
   OCTAVO_CHECK_OK(validate_stops(params, vocab_size));
   OCTAVO_CHECK_OK(validate_barred(params, vocab_size));
   OCTAVO_CHECK_OK(validate_lengths(params));
-  OCTAVO_CHECK_OK(validate_logprobs("logprobs", params.logprobs, max_logprobs));
-  return validate_logprobs("prompt_logprobs", params.prompt_logprobs, max_logprobs);
+  OCTAVO_CHECK_OK(validate_logprobs("logprobs", params.logprobs, max_logprobs, vocab_size));
+  return validate_logprobs("prompt_logprobs", params.prompt_logprobs, max_logprobs, vocab_size);
 }
 
 }  // namespace octavo

@@ -19,18 +19,18 @@ struct LogitBias {
 };
 
 struct SamplingParams {
-  int n = 1;                               // answers per prompt, 1 to kMaxChoices
-  double temperature = 1.0;                // finite, >= 0; 0 takes the most probable token
-  double top_p = 1.0;                      // (0, 1]
-  int top_k = 0;                           // at most this many tokens; 0 or -1: no limit
-  double min_p = 0.0;                      // [0, 1], relative to the most probable token
-  std::optional<uint64_t> seed = {};       // unset: a fresh one, which the answer reports
-  double presence_penalty = 0.0;           // [-2, 2], once for each token that was generated
-  double frequency_penalty = 0.0;          // [-2, 2], for each time a token was generated
-  double repetition_penalty = 1.0;         // finite, > 0; each token of prompt or answer, once
-  std::vector<LogitBias> logit_bias = {};  // an id may be named once
-  std::vector<std::string> stop = {};      // end the answer; at most kMaxStopStrings, none empty
-  std::vector<TokenId> stop_token_ids = {};
+  int n = 1;                                 // answers per prompt, 1 to kMaxChoices
+  double temperature = 1.0;                  // finite, >= 0; 0 takes the most probable token
+  double top_p = 1.0;                        // (0, 1]
+  int top_k = 0;                             // at most this many tokens; 0 or -1: no limit
+  double min_p = 0.0;                        // [0, 1], relative to the most probable token
+  std::optional<uint64_t> seed = {};         // unset: a fresh one, which the answer reports
+  double presence_penalty = 0.0;             // [-2, 2], once for each token that was generated
+  double frequency_penalty = 0.0;            // [-2, 2], for each time a token was generated
+  double repetition_penalty = 1.0;           // finite, > 0; each token of prompt or answer, once
+  std::vector<LogitBias> logit_bias = {};    // an id may be named once
+  std::vector<std::string> stop = {};        // end the answer; at most kMaxStopStrings, none empty
+  std::vector<TokenId> stop_token_ids = {};  // no more than the vocabulary has
   bool ignore_eos = false;
   std::optional<int> max_tokens = 16;  // >= 0; unset: to the end of the context
   int min_tokens = 0;                  // no end of answer before this many tokens; <= max_tokens
@@ -51,13 +51,16 @@ inline constexpr size_t kMaxStopStrings = 64;
 // Of one stop string: this much text is held back while it may be beginning.
 inline constexpr size_t kMaxStopBytes = 4096;
 inline constexpr size_t kMaxBadWords = 1024;
+// Of all bad words together: they are encoded before the answer begins.
+inline constexpr size_t kMaxBadWordsBytes = 64 << 10;
 inline constexpr int kMaxLogprobs = 20;  // the cap of OpenAI's API and vLLM's default
 inline constexpr int kNoLogprobsCap = -1;
+bool may_ask_for_all_logprobs(int max_logprobs, int vocab_size);
 
 // Refuses what lies outside the ranges above, NaN included. The error names field, value and range.
 // `vocab_size` is the number of tokens of the tokenizer, which may be fewer than the rows of the
 // output matrix. `max_logprobs` caps logprobs and prompt_logprobs; with kNoLogprobsCap any number
-// is allowed, and -1 for all.
+// is allowed. -1, for all, is allowed where the cap allows as many as there are tokens.
 Result<void> validate(const SamplingParams& params, int vocab_size,
                       int max_logprobs = kMaxLogprobs);
 

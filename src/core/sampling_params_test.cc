@@ -99,6 +99,11 @@ TEST(SamplingParams, AllLogprobsNeedTheCapLifted) {
         validate_with([&](auto& p) { p.logprobs = p.prompt_logprobs = count; }, kNoLogprobsCap))
         << count;
   EXPECT_FALSE(validate_with([](auto& p) { p.logprobs = -2; }, kNoLogprobsCap));
+  for (const int cap : {kVocab, kVocab + 1}) {
+    EXPECT_TRUE(validate_with([](auto& p) { p.logprobs = p.prompt_logprobs = -1; }, cap)) << cap;
+    EXPECT_FALSE(validate_with([](auto& p) { p.logprobs = -2; }, cap)) << cap;
+  }
+  EXPECT_FALSE(validate_with([](auto& p) { p.prompt_logprobs = -1; }, kVocab - 1));
 }
 
 TEST(SamplingParams, SeveralGreedyAnswersAreAllowed) {
@@ -127,6 +132,20 @@ TEST(SamplingParams, BarredTokensAreChecked) {
   expect_refused([](auto& p) { p.bad_words.assign(kMaxBadWords + 1, "a"); }, "number of bad_words",
                  "1025");
   expect_refused([](auto& p) { p.bad_words = {""}; }, "length of a bad word", "0");
+  const std::string longest(kMaxStopBytes, 'a');
+  const size_t most = kMaxBadWordsBytes / kMaxStopBytes;
+  EXPECT_TRUE(validate_with([&](auto& p) { p.bad_words.assign(most, longest); }));
+  expect_refused([&](auto& p) { p.bad_words.assign(most + 1, longest); }, "length of all bad_words",
+                 "69632");
+}
+
+TEST(SamplingParams, ListsOfTokensAreNoLongerThanTheVocabulary) {
+  const std::vector<TokenId> most(kVocab, TokenId{1}), too_many(kVocab + 1, TokenId{1});
+  EXPECT_TRUE(validate_with([&](auto& p) { p.allowed_token_ids = p.stop_token_ids = most; }));
+  expect_refused([&](auto& p) { p.allowed_token_ids = too_many; }, "length of allowed_token_ids",
+                 std::to_string(kVocab + 1));
+  expect_refused([&](auto& p) { p.stop_token_ids = too_many; }, "length of stop_token_ids",
+                 std::to_string(kVocab + 1));
 }
 
 TEST(SamplingParams, LogitBiasIsCheckedEntryByEntry) {

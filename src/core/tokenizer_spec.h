@@ -51,6 +51,12 @@ struct TokenizerSpec {
   std::vector<TokenId> strip_left = {}, strip_right = {};  // control tokens that take the white
                                                            // space before, after them
   std::string chat_template;  // Jinja source; empty if the file has none
+  // Of a list of named templates: the one called "tool_use", and the names of all of them.
+  std::string tool_template = {};
+  std::vector<std::string> template_names = {};
+
+  // What the user should know of the files, though it is no error.
+  std::vector<std::string> notes = {};
 
   // A tokenizer.json in full. Where there is one, it alone makes text tokens and tokens text: what
   // is said above (model, pre, scores, merges, spaces) is then the nearest that a GGUF file could

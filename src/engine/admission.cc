@@ -10,6 +10,12 @@
 namespace octavo {
 namespace {
 
+// Programs that cut a conversation down and ask again know an overflow by these words: litellm,
+// agents and editors look for them in the message, LangChain for the code.
+std::string most_tokens(int64_t count) {
+  return fmt::format("this model's maximum context length is {}", count);
+}
+
 Result<void> check_ids(std::span<const TokenId> ids, std::string_view name, int num_tokens) {
   for (size_t i = 0; i < ids.size(); ++i)
     if (raw(ids[i]) < 0 || raw(ids[i]) >= num_tokens)
@@ -24,13 +30,13 @@ Result<void> check_blocks(int64_t prompt, int max_tokens, const AdmissionLimits&
   const int64_t positions = prompt + std::max(max_tokens - 1, 0);
   const int64_t needed = blocks_for(positions, limits.block_size);
   if (needed > limits.num_blocks)
-    return fail(ErrorCode::resource_exhausted,
-                fmt::format("{} prompt tokens and {} to generate need {} KV blocks of {} tokens, "
-                            "but the cache has {} ({} tokens); shorten the prompt, lower "
-                            "max_tokens, or give the cache more memory with "
-                            "kv_cache_memory_bytes",
-                            prompt, max_tokens, needed, limits.block_size, limits.num_blocks,
-                            int64_t{limits.num_blocks} * limits.block_size));
+    return fail(ErrorCode::context_overflow,
+                fmt::format("{} tokens, since its KV cache has no more ({} blocks of {}), but the "
+                            "prompt has {} tokens and {} are to be generated, which needs {} "
+                            "blocks; shorten the prompt, lower max_tokens, or give the cache more "
+                            "memory with kv_cache_memory_bytes",
+                            most_tokens(int64_t{limits.num_blocks} * limits.block_size),
+                            limits.num_blocks, limits.block_size, prompt, max_tokens, needed));
   return {};
 }
 
@@ -48,6 +54,17 @@ Result<void> check_purpose(const Request& request, const AdmissionLimits& limits
   return {};
 }
 
+tl::unexpected<Error> overflow(int64_t prompt, std::optional<int> max_tokens, int max_model_len) {
+  const std::string asked = max_tokens ? fmt::format(" and max_tokens is {}, {} together",
+                                                     *max_tokens, prompt + *max_tokens)
+                                       : ", and the answer needs room";
+  return fail(ErrorCode::context_overflow,
+              fmt::format("{} tokens, but the prompt has {} tokens{}; {}",
+                          most_tokens(max_model_len), prompt, asked,
+                          prompt >= max_model_len ? "the prompt is too long: shorten it"
+                                                  : "shorten the prompt or lower max_tokens"));
+}
+
 }  // namespace
 
 Result<int> tokens_to_generate(const Request& request, int max_model_len) {
@@ -55,16 +72,9 @@ Result<int> tokens_to_generate(const Request& request, int max_model_len) {
   const std::optional<int> asked = request.pooling ? 0 : request.params.max_tokens;
   if (request.pooling && prompt > max_model_len)
     return fail(ErrorCode::context_overflow,
-                fmt::format("the input has {} tokens and the context holds {}; shorten it", prompt,
-                            max_model_len));
-  if (prompt + asked.value_or(1) > max_model_len)
-    return fail(ErrorCode::context_overflow,
-                asked ? fmt::format("the prompt has {} tokens and max_tokens is {}, but the "
-                                    "context holds {}; shorten the prompt or lower max_tokens",
-                                    prompt, *asked, max_model_len)
-                      : fmt::format("the prompt has {} tokens and the context holds {}, the answer "
-                                    "included; shorten the prompt",
-                                    prompt, max_model_len));
+                fmt::format("{} tokens, but the input has {} tokens; shorten it",
+                            most_tokens(max_model_len), prompt));
+  if (prompt + asked.value_or(1) > max_model_len) return overflow(prompt, asked, max_model_len);
   return asked.value_or(static_cast<int>(max_model_len - prompt));
 }
 

@@ -23,9 +23,9 @@ struct AdmissionLimits {
   bool has_priorities = true;  // false: a request that names one is refused
 };
 
-// Errors: invalid_argument (parameters, an empty prompt, ids that are no tokens), context_overflow,
-// unsupported (text from an encoder, or an embedding from a model without), resource_exhausted (a
-// choice needs more KV blocks than there are).
+// Errors: invalid_argument (parameters, an empty prompt, ids that are no tokens),
+// context_overflow (of the model's context, or of all KV blocks that there are), unsupported (text
+// from an encoder, or an embedding from a model without).
 Result<void> check_request(const Request& request, const AdmissionLimits& limits);
 
 // Tokens that each choice may have. context_overflow if prompt and max_tokens do not fit: a prompt

@@ -18,8 +18,7 @@ Result<std::vector<std::vector<TokenId>>> encode_bad_words(const std::vector<std
         return fail(ErrorCode::invalid_argument,
                     fmt::format("bad_words[{}] is no word: {}", i,
                                 ids ? "it has no tokens" : ids.error().message));
-      if (std::find(encoded.begin(), encoded.end(), *ids) == encoded.end())
-        encoded.push_back(std::move(*ids));
+      encoded.push_back(std::move(*ids));
     }
   }
   return encoded;

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <future>
+#include <iterator>
 #include <system_error>
 #include <utility>
 
@@ -11,6 +12,8 @@ namespace octavo {
 namespace {
 
 constexpr std::chrono::seconds kIdleBeat{1};
+// For commands before the next step, so that answers do not wait for many that come at once.
+constexpr std::chrono::milliseconds kCommandTime{5};
 
 }  // namespace
 
@@ -38,7 +41,7 @@ Engine::~Engine() {
 }
 
 Result<RequestId> Engine::submit(Request request, RequestEvents events) {
-  OCTAVO_CHECK_OK(core_->check(request));
+  OCTAVO_CHECK_OK(core_->prepare(request));
   const double arrival_s = core_->now();
   const std::lock_guard lock(mutex_);
   if (closing_) return fail(ErrorCode::cancelled, "the engine is being closed");
@@ -107,26 +110,36 @@ void Engine::inspect(const std::function<void(EngineCore&)>& look) {
 void Engine::run_loop(std::stop_token stop) {
   Heartbeat& heartbeat = core_->heartbeat();
   bool busy = false;
-  while (take_commands(!busy, stop)) busy = core_->step(stop);
-  take_commands(false, stop);  // nothing comes after `closing_`
+  while (take_commands(!busy, stop)) {
+    run_commands();
+    busy = core_->step(stop) || !taken_.empty();
+  }
+  while (!taken_.empty()) run_commands();  // nothing comes after `closing_`
   core_->cancel_all();
   heartbeat.beat(EnginePhase::ended);
 }
 
 // False: it is time to end; what was asked until then has been taken.
 bool Engine::take_commands(bool may_wait, std::stop_token stop) {
-  {
-    std::unique_lock lock(mutex_);
-    while (may_wait && commands_.empty() && !stop.stop_requested()) {
-      core_->heartbeat().beat(EnginePhase::idle);
-      wake_.wait_for(lock, stop, kIdleBeat, [&] { return !commands_.empty(); });
-    }
-    taken_.swap(commands_);
+  std::unique_lock lock(mutex_);
+  while (may_wait && commands_.empty() && !stop.stop_requested()) {
+    core_->heartbeat().beat(EnginePhase::idle);
+    wake_.wait_for(lock, stop, kIdleBeat, [&] { return !commands_.empty(); });
   }
-  core_->heartbeat().beat(EnginePhase::commands);
-  for (const Command& command : taken_) command(*core_);
-  taken_.clear();
+  std::move(commands_.begin(), commands_.end(), std::back_inserter(taken_));
+  commands_.clear();
   return !stop.stop_requested();
+}
+
+// In order, one at least, until it is time for a step.
+void Engine::run_commands() {
+  const auto end = std::chrono::steady_clock::now() + kCommandTime;
+  while (!taken_.empty()) {
+    core_->heartbeat().beat(EnginePhase::commands);
+    taken_.front()(*core_);
+    taken_.pop_front();
+    if (std::chrono::steady_clock::now() >= end) return;
+  }
 }
 
 }  // namespace octavo

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <condition_variable>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -28,8 +29,9 @@ class Engine {
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
-  // Errors, after which there will be no event: those of EngineCore::check; resource_exhausted if
-  // the queue is full; cancelled if the engine is being closed.
+  // Takes the request's rules first, if nobody has, which is the caller's time and not the
+  // engine's. Errors, after which there will be no event: those of EngineCore::check;
+  // resource_exhausted if the queue is full; cancelled if the engine is being closed.
   Result<RequestId> submit(Request request, RequestEvents events);
 
   // Takes effect before the next step. Harmless for a request that has ended, or never was.
@@ -41,6 +43,10 @@ class Engine {
 
   // Those of submit(), without submitting.
   Result<void> check(const Request& request) const { return core_->check(request); }
+  // Of all requests with these parameters: see EngineCore::take_rules().
+  Result<std::shared_ptr<const AnswerRules>> take_rules(SamplingParams& params) const {
+    return core_->take_rules(params);
+  }
 
   // Calls `look` on the engine's thread between two steps, at the latest when the engine is closed.
   void post(std::function<void(EngineCore&)> look) { push(std::move(look)); }
@@ -57,6 +63,7 @@ class Engine {
       : core_(std::move(core)), max_queue_len_(max_queue_len) {}
   void run_loop(std::stop_token stop);
   bool take_commands(bool may_wait, std::stop_token stop);
+  void run_commands();
   void push(Command command);
 
   std::unique_ptr<EngineCore> core_;
@@ -67,7 +74,7 @@ class Engine {
   int64_t next_id_ = 0;
   int num_unfinished_ = 0;
   bool closing_ = false;
-  std::vector<Command> taken_;  // of the engine's thread
+  std::deque<Command> taken_;  // of the engine's thread, which has not run them yet
   std::jthread thread_;
 };
 

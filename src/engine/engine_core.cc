@@ -10,7 +10,6 @@
 
 #include "base/rng.h"
 #include "engine/admission.h"
-#include "engine/bad_words.h"
 #include "model/lora.h"
 #include "sampling/logprobs.h"
 
@@ -68,7 +67,7 @@ EngineCore::EngineCore(Model& model, const Tokenizer& tokenizer, EngineCoreOptio
 }
 
 Result<void> EngineCore::check(const Request& request) const {
-  OCTAVO_CHECK_OK(check_request(
+  return check_request(
       request, {.num_tokens = num_tokens_,
                 .max_model_len = scheduler_->options().max_model_len,
                 .num_blocks = model_.limits().num_blocks,
@@ -77,8 +76,14 @@ Result<void> EngineCore::check(const Request& request) const {
                 .max_lora_rank = model_.limits().max_lora_rank,
                 .hidden_size = model_.limits().hidden_size,
                 .is_encoder = model_.limits().is_encoder,
-                .has_priorities = scheduler_->options().policy == SchedulingPolicy::priority}));
-  return encode_bad_words(request.params.bad_words, tokenizer_).map([](const auto&) {});
+                .has_priorities = scheduler_->options().policy == SchedulingPolicy::priority});
+}
+
+Result<void> EngineCore::prepare(Request& request) const {
+  OCTAVO_CHECK_OK(check(request));
+  if (request.rules) return {};
+  OCTAVO_TRY(request.rules, take_rules(request.params));
+  return {};
 }
 
 // Damaged weights are the reason, whatever came of them.
@@ -104,19 +109,20 @@ void EngineCore::add(RequestId id, Request request, RequestEvents events, double
       options_.speculator && !added.request.pooling && added.request.num_speculative_tokens != 0;
   requests_.emplace(id, std::move(active));
 
-  if (const auto checked = check(added.request); !checked) {
+  if (const auto checked = prepare(added.request); !checked) {
     end(added, checked.error());
     return finish_requests();
   }
   const SamplingParams& params = added.request.params;
-  added.bad_words = *encode_bad_words(params.bad_words, tokenizer_);
   added.max_tokens = *tokens_to_generate(added.request, scheduler_->options().max_model_len);
+  added.output.metrics.max_tokens = added.max_tokens;
   const auto& pooling = added.request.pooling;
   if (pooling)
     added.pooler.emplace(*pooling, static_cast<int>(added.prompt().size()));
   else
     for (int i = 0; i < params.n; ++i)
-      added.choices.push_back(std::make_unique<Sequence>(i, params, tokenizer_, added.max_tokens,
+      added.choices.push_back(std::make_unique<Sequence>(i, params, *added.request.rules,
+                                                         tokenizer_, added.max_tokens,
                                                          added.request.shown_control_tokens));
   added.num_unfinished = static_cast<int>(added.choices.size());
   if (params.prompt_logprobs && !pooling)
@@ -185,6 +191,7 @@ bool EngineCore::step(std::stop_token stop) {
   }
 
   ++step_;
+  num_prompt_tokens_ = 0;
   heartbeat_.beat(EnginePhase::planning);
   const double guess_s = now();
   if (options_.speculator) guess();
@@ -218,6 +225,7 @@ bool EngineCore::step(std::stop_token stop) {
   if (options_.on_step) {
     report.commit_s = now() - drawn_s;
     report.draw_s = drawn_s - planned_s - report.forward_s;
+    report.num_prompt_tokens = num_prompt_tokens_;
     for (const StepOutcome& outcome : outcomes_)
       report.num_tokens += static_cast<int>(outcome.tokens.size());
     options_.on_step(report);
@@ -301,7 +309,7 @@ DraftTask EngineCore::guess_of(SeqId id, int max_tokens) {
           .seed = request.output.seed,
           .choice = static_cast<uint32_t>(place.choice),
           .eog = tokenizer_.eog(),
-          .bad_words = request.bad_words,
+          .rules = &request.request.rules->tokens,
           .allowed_tokens = &request.request.allowed_tokens,
           .adapter = request.request.adapter.get(),
           .lend_blocks = [this, id](int tokens) { return scheduler_->lend_blocks(id, tokens); }};
@@ -450,7 +458,7 @@ void EngineCore::tell(const Active& request, const Sequence& choice, std::string
                       size_t num_tokens) {
   if (!request.events.on_delta) return;
   if (text.empty() && num_tokens == 0 && !choice.finished()) return;
-  ChoiceDelta delta{choice.index(), text, {}, {}};
+  ChoiceDelta delta{.index = choice.index(), .step = step_, .text = text};
   delta.token_ids = std::span(choice.tokens()).last(num_tokens);
   if (!choice.logprobs().empty()) delta.logprobs = std::span(choice.logprobs()).last(num_tokens);
   if (choice.finished()) {
@@ -472,6 +480,7 @@ void EngineCore::tell_prefill(const StepChunk& chunk) {
 
 void EngineCore::tell_prompt_done(const Active& request) {
   const auto total = static_cast<int>(request.prompt().size());
+  num_prompt_tokens_ += total;
   if (request.events.on_prefill) request.events.on_prefill(total, total);
   if (request.events.on_prompt_done) request.events.on_prompt_done(request.output);
 }

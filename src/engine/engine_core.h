@@ -1,5 +1,5 @@
-// The step loop: plan, forward, draw, commit, tell. Owns all state of requests on their way;
-// borrows model and tokenizer.
+// The step loop of continuous batching: plan, forward, draw, commit, tell. Owns all state of
+// requests on their way; borrows model and tokenizer.
 //
 // One thread calls it (engine.h is the door for others), but for check(), which any may.
 #pragma once
@@ -14,6 +14,7 @@
 
 #include "base/result.h"
 #include "base/thread_pool.h"
+#include "engine/answer_rules.h"
 #include "engine/heartbeat.h"
 #include "engine/outputs.h"
 #include "engine/pooler.h"
@@ -31,12 +32,13 @@ namespace octavo {
 // One step, for measurements; seconds of the engine's clock.
 struct StepReport {
   double start_s = 0;
-  double draft_s = 0;    // guessing what comes next
-  double plan_s = 0;     // deciding, and taking blocks
-  double forward_s = 0;  // the model, logits included
-  double draw_s = 0;     // sampling
-  double commit_s = 0;   // the rest: bookkeeping, text, events
-  int num_tokens = 0;    // that answers gained
+  double draft_s = 0;         // guessing what comes next
+  double plan_s = 0;          // deciding, and taking blocks
+  double forward_s = 0;       // the model, logits included
+  double draw_s = 0;          // sampling
+  double commit_s = 0;        // the rest: bookkeeping, text, events
+  int num_tokens = 0;         // that answers gained
+  int num_prompt_tokens = 0;  // of prompts that have been read to their end, found ones included
   const Step* step = nullptr;
   const Scheduler* scheduler = nullptr;
   const SpeculatorStats* speculation = nullptr;  // nullptr: nothing is guessed
@@ -79,11 +81,18 @@ class EngineCore {
 
   // Whether a request can be served at all. Errors: invalid_argument (parameters, an empty prompt,
   // ids that are no tokens), context_overflow (prompt, or prompt plus max_tokens, longer than
-  // max_model_len), resource_exhausted (more KV blocks than there are).
+  // max_model_len or than what all KV blocks hold).
   Result<void> check(const Request& request) const;
+  // The same, and takes its rules if it has none yet: what add() would do with less time.
+  Result<void> prepare(Request& request) const;
 
   // What the request's cached prefixes are found under.
   PrefixKey key_of(const Request& request) const;
+
+  // Those of the request: see take_answer_rules(). Any thread may call it, and it may take a while.
+  Result<std::shared_ptr<const AnswerRules>> take_rules(SamplingParams& params) const {
+    return take_answer_rules(params, tokenizer_, num_tokens_);
+  }
 
   // events.on_finish comes in every case, here at once if check() refuses.
   void add(RequestId id, Request request, RequestEvents events, double arrival_s);
@@ -111,7 +120,6 @@ class EngineCore {
     Request request;
     RequestEvents events;
     RequestOutput output;
-    std::vector<std::vector<TokenId>> bad_words;
     int max_tokens = 0;            // of each choice
     std::optional<Pooler> pooler;  // of an embedding: there are no choices then
     std::vector<std::unique_ptr<Sequence>> choices;
@@ -219,7 +227,8 @@ class EngineCore {
   std::vector<StepOutcome> outcomes_;
   Heartbeat heartbeat_;
   double drawn_at_ = 0;
-  int64_t step_ = 0;  // its number
+  int64_t step_ = 0;           // its number
+  int num_prompt_tokens_ = 0;  // as StepReport has them
 };
 
 }  // namespace octavo

@@ -118,7 +118,7 @@ Result<Sample> EngineCore::take_answer_token(const Job& job, std::span<const flo
                                .choice = static_cast<uint32_t>(job.choice),
                                .history = known,
                                .eog = tokenizer_.eog(),
-                               .bad_words = request.bad_words,
+                               .rules = &request.request.rules->tokens,
                                .allowed = allowed});
 }
 

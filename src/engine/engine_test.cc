@@ -3,9 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <cmath>
 #include <map>
 #include <new>
+#include <thread>
 
 #include "engine/score.h"
 #include "support/stub_model.h"
@@ -158,6 +161,7 @@ TEST(Engine, LengthsAgainstAContextOf32) {
     if (c.expected < 0) {
       ASSERT_FALSE(out) << c.prompt;
       EXPECT_EQ(out.error().code, ErrorCode::context_overflow);
+      EXPECT_TRUE(out.error().message.starts_with("this model's maximum context length is 32 "));
       EXPECT_NE(out.error().message.find(std::to_string(c.prompt)), std::string::npos);
       EXPECT_NE(out.error().message.find("32"), std::string::npos);
       continue;
@@ -401,6 +405,67 @@ TEST(Engine, ScoreIsTheSumOfNegativeLogProbabilities) {
   EXPECT_EQ(score->predicted_tokens, 11);
   EXPECT_NEAR(score->nll, 11 * (std::log(vocab - 1 + std::exp(1.0)) - 1), 1e-4);
   EXPECT_FALSE(octavo::score(*s.engine, bytes("a")));
+}
+
+// Whoever watches sees each of them, however many came at once.
+TEST(Engine, EveryCommandIsASignOfLife) {
+  Rig s(script({}));
+  std::vector<int64_t> beats;
+  s.engine->inspect([&](EngineCore&) {
+    for (int i = 0; i < 3; ++i)
+      s.engine->post([&](EngineCore& core) { beats.push_back(core.heartbeat().num_beats()); });
+  });
+  s.engine->inspect([](EngineCore&) {});
+  ASSERT_EQ(beats.size(), 3u);
+  EXPECT_LT(beats[0], beats[1]);
+  EXPECT_LT(beats[1], beats[2]);
+}
+
+// They take ten times as long as all steps together may wait for commands.
+TEST(Engine, AnswersGoOnWhileManyCommandsCome) {
+  Rig s(script({}), /*context=*/4096, /*blocks=*/512);
+  std::atomic<int> num_tokens = 0;
+  std::stop_source stop;
+  RequestEvents events;
+  events.on_delta = [&](const ChoiceDelta&) { ++num_tokens; };
+  std::vector<int> seen;
+  const auto come = [&](EngineCore&) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    seen.push_back(num_tokens);
+  };
+  events.on_prompt_done = [&](const RequestOutput&) {
+    for (int i = 0; i < 30; ++i) s.engine->post(come);
+  };
+  ASSERT_TRUE(s.engine->run({.prompt_token_ids = bytes("abc"), .params = greedy(1000)}, events));
+  s.engine->inspect([](EngineCore&) {});
+  ASSERT_EQ(seen.size(), 30u);
+  EXPECT_GE(seen.back(), seen.front() + 5);
+}
+
+TEST(Engine, RequestsShareWhatTheirListsSay) {
+  Rig s(script(bytes("ABCD")));
+  SamplingParams params = greedy(10);
+  params.stop = {"CD"};
+  params.bad_words = {"B"};
+  params.logit_bias = {{TokenId{'x'}, 50}};
+  params.allowed_token_ids = {TokenId{'A'}, TokenId{'B'}, TokenId{'C'}, TokenId{'D'}, TokenId{'y'}};
+  const auto own = s.run(params);
+  ASSERT_TRUE(own) << own.error().message;
+  const auto rules = s.engine->take_rules(params);
+  ASSERT_TRUE(rules);
+  EXPECT_TRUE(params.stop.empty() && params.bad_words.empty() && params.logit_bias.empty() &&
+              params.allowed_token_ids.empty());
+  for (int i = 0; i < 2; ++i) {
+    const auto shared =
+        s.engine->run({.prompt_token_ids = bytes("abc"), .params = params, .rules = *rules});
+    ASSERT_TRUE(shared) << shared.error().message;
+    EXPECT_EQ(shared->outputs[0].text, own->outputs[0].text);
+    EXPECT_EQ(shared->outputs[0].stop_reason, own->outputs[0].stop_reason);
+  }
+  params.bad_words = {"\xff"};
+  const auto no_text = s.engine->take_rules(params);
+  ASSERT_FALSE(no_text);
+  EXPECT_EQ(no_text.error().code, ErrorCode::invalid_argument);
 }
 
 }  // namespace

@@ -19,6 +19,7 @@ class Heartbeat {
   void beat(EnginePhase phase) {
     phase_.store(phase, std::memory_order_relaxed);
     beat_ns_.store(now_ns(), std::memory_order_relaxed);
+    num_beats_.fetch_add(1, std::memory_order_relaxed);
   }
   void begin_step(int num_tokens, int num_seqs) {
     num_tokens_.store(num_tokens, std::memory_order_relaxed);
@@ -30,6 +31,7 @@ class Heartbeat {
   double age_s() const {
     return static_cast<double>(now_ns() - beat_ns_.load(std::memory_order_relaxed)) * 1e-9;
   }
+  int64_t num_beats() const { return num_beats_.load(std::memory_order_relaxed); }
   EnginePhase phase() const { return phase_.load(std::memory_order_relaxed); }
   // "in the forward of step 17, 512 tokens of 9 sequences, for 61 s"
   std::string describe() const;
@@ -41,7 +43,7 @@ class Heartbeat {
 
   std::atomic<EnginePhase> phase_{EnginePhase::idle};
   std::atomic<int64_t> beat_ns_{now_ns()};
-  std::atomic<int64_t> num_steps_{0};
+  std::atomic<int64_t> num_beats_{0}, num_steps_{0};
   std::atomic<int> num_tokens_{0}, num_seqs_{0};
 };
 

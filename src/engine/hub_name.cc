@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "engine/catalog.h"
+#include "formats/gguf_part_name.h"
 #include "formats/quote.h"
 
 namespace octavo {
@@ -39,8 +40,22 @@ tl::unexpected<Error> bad_name(std::string_view text, std::string_view what) {
                           quote(text), what));
 }
 
-// The files below a folder that may be there, as paths from it.
-std::vector<std::string> files_below(const std::string& folder) {
+// Of the files of a model in several parts the first stands for all; without one of them there is
+// no model. REQUIRES: sorted.
+std::vector<std::string> models_of(const std::vector<std::string>& files) {
+  std::vector<std::string> models;
+  for (const std::string& file : files) {
+    const auto part = parse_gguf_part_name(file);
+    bool is_whole = !part || part->number == 1;
+    for (uint32_t number = 2; is_whole && part && number <= part->count; ++number)
+      is_whole = std::ranges::binary_search(files, part->of(number));
+    if (is_whole) models.push_back(file);
+  }
+  return models;
+}
+
+// The models below a folder that are files, as paths from it.
+std::vector<std::string> models_below(const std::string& folder) {
   std::vector<std::string> files;
   std::error_code error;
   fs::recursive_directory_iterator it(folder, error), end;
@@ -51,7 +66,7 @@ std::vector<std::string> files_below(const std::string& folder) {
     if (it->is_regular_file(ignored) && is_hub_file(path)) files.push_back(std::move(path));
   }
   std::sort(files.begin(), files.end());
-  return files;
+  return models_of(files);
 }
 
 bool is_whole_folder(const fs::path& folder) {
@@ -67,6 +82,17 @@ std::vector<std::string> subfolders(const fs::path& folder) {
         is_part(name) && it->is_directory(ignored))
       names.push_back(std::move(name));
   return names;
+}
+
+// The file that was named, or the first part of its model, if all are there.
+std::optional<std::string> find_file(const HubName& name) {
+  const std::string path = cache_path(name);
+  const auto part = parse_gguf_part_name(path);
+  std::error_code error;
+  for (uint32_t number = 1; part && number <= part->count; ++number)
+    if (!fs::is_regular_file(part->of(number), error)) return std::nullopt;
+  if (!part && !fs::is_regular_file(path, error)) return std::nullopt;
+  return part ? part->of(1) : path;
 }
 
 // "org/name" of each folder that is whole.
@@ -117,10 +143,15 @@ Result<HubName> parse_hub_name(std::string_view text) {
 }
 
 bool is_folder_file(std::string_view path) {
-  constexpr std::string_view kTexts[] = {"config.json",         "generation_config.json",
-                                         "tokenizer.json",      "tokenizer_config.json",
-                                         "chat_template.jinja", "model.safetensors.index.json",
-                                         "modules.json",        "1_Pooling/config.json"};
+  constexpr std::string_view kTexts[] = {"config.json",
+                                         "generation_config.json",
+                                         "tokenizer.json",
+                                         "tokenizer_config.json",
+                                         "chat_template.jinja",
+                                         "model.safetensors.index.json",
+                                         "modules.json",
+                                         "1_Pooling/config.json",
+                                         "additional_chat_templates/tool_use.jinja"};
   return std::find(std::begin(kTexts), std::end(kTexts), path) != std::end(kTexts) ||
          (is_part(path) && path.ends_with(".safetensors"));
 }
@@ -131,7 +162,7 @@ std::string cache_path(const HubName& name) { return cache_folder(name) + "/" + 
 
 std::vector<std::string> cached_hub_models() {
   std::vector<std::string> models;
-  for (const std::string& path : files_below(hub_folder())) {
+  for (const std::string& path : models_below(hub_folder())) {
     const size_t org = path.find('/');
     const size_t name = org == std::string::npos ? org : path.find('/', org + 1);
     if (name != std::string::npos)
@@ -143,12 +174,8 @@ std::vector<std::string> cached_hub_models() {
 }
 
 Result<std::optional<std::string>> find_cached(const HubName& name) {
-  if (!name.file.empty()) {
-    std::error_code error;
-    if (!fs::is_regular_file(cache_path(name), error)) return std::nullopt;
-    return cache_path(name);
-  }
-  const std::vector<std::string> files = files_below(cache_folder(name));
+  if (!name.file.empty()) return find_file(name);
+  const std::vector<std::string> files = models_below(cache_folder(name));
   if (files.empty() && is_whole_folder(cache_folder(name))) return cache_folder(name);
   if (files.empty()) return std::nullopt;
   if (files.size() > 1)

@@ -45,8 +45,8 @@ constexpr std::string_view kFolderMark = "config.json";
 // All that is kept, "org/name:file.gguf", and "org/name" of a folder, sorted.
 std::vector<std::string> cached_hub_models();
 
-// The file, or the folder, of a model that is kept. Nothing: it is not. invalid_argument: no file
-// was named and there are several.
+// The file, or the folder, of a model that is kept; of one in several files the first. Nothing: it
+// is not. invalid_argument: no file was named and there are several.
 Result<std::optional<std::string>> find_cached(const HubName& name);
 
 }  // namespace octavo

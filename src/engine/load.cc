@@ -1,18 +1,23 @@
 #include "engine/load.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <filesystem>
 
 #include "base/cores.h"
 #include "base/free_memory.h"
+#include "engine/check_tokens.h"
 #include "engine/load_drafters.h"
 #include "engine/packed_model.h"
 #include "engine/sizing.h"
 #include "formats/open_model.h"
+#include "formats/quote.h"
 #include "kernels/isa.h"
 #include "kv/block_size.h"
 #include "model/memory_estimate.h"
+#include "text/template_probe.h"
 
 namespace octavo {
 namespace {
@@ -24,6 +29,15 @@ void note_threads(LoadedEngine& engine, int asked, int threads) {
   if (asked > threads)
     engine.notes.push_back(fmt::format(
         "--threads {} is more than the cores this process may use; using {}", asked, threads));
+}
+
+// People give the flag that vLLM's guides have; with a GGUF file it asks for nothing.
+void note_dtype(LoadedEngine& engine, const EngineOptions& options, const WeightTypes& types) {
+  std::error_code error;
+  if (types.matrices && !std::filesystem::is_directory(options.model, error))
+    engine.notes.push_back(
+        fmt::format("--dtype {} changes nothing: the weights of a GGUF file are used as they are",
+                    options.dtype));
 }
 
 Result<ComputeType> compute_type(const std::string& dtype) {
@@ -140,13 +154,42 @@ Result<PackedModel> load_draft_model(const DraftSource& draft, TransformerOption
   return load_packed_model(*draft.file, draft.config, options, ops, pool, packs);
 }
 
+// Nothing if the source is empty or cannot be used; what is wrong goes to `error`.
+std::optional<ChatTemplate> parse_template(const std::string& source, Tokenizer& tokenizer,
+                                           std::optional<Error>& error) {
+  if (source.empty()) return std::nullopt;
+  auto parsed = ChatTemplate::parse(source);
+  if (parsed) {
+    end_turns_with(*parsed, tokenizer);
+    return std::move(*parsed);
+  }
+  error = parsed.error();
+  return std::nullopt;
+}
+
+Error no_default_template(const std::vector<std::string>& names) {
+  std::vector<std::string> quoted;
+  for (const std::string& name : names) quoted.push_back(quote(name));
+  return {ErrorCode::unsupported,
+          fmt::format("the model has the chat templates {} and none called 'default'; give the one "
+                      "that is meant with --chat-template",
+                      fmt::join(quoted, ", "))};
+}
+
 void load_chat_template(LoadedEngine& engine) {
-  if (engine.tokenizer->chat_template().empty()) return;
-  auto parsed = ChatTemplate::parse(engine.tokenizer->chat_template());
-  if (parsed)
-    engine.chat_template = std::move(*parsed);
-  else
-    engine.chat_template_error = parsed.error();
+  Tokenizer& tokenizer = *engine.tokenizer;
+  std::optional<Error> no_tools;
+  engine.chat_template =
+      parse_template(tokenizer.chat_template(), tokenizer, engine.chat_template_error);
+  engine.tool_template = parse_template(tokenizer.tool_template(), tokenizer, no_tools);
+  if (tokenizer.chat_template().empty() && !tokenizer.template_names().empty())
+    engine.chat_template_error = no_default_template(tokenizer.template_names());
+  if (engine.chat_template_error)
+    engine.notes.push_back(
+        fmt::format("no chat without --chat-template: {}", engine.chat_template_error->message));
+  if (no_tools)
+    engine.notes.push_back(
+        fmt::format("the chat template for tools cannot be used: {}", no_tools->message));
 }
 
 EngineCoreOptions core_options(const EngineOptions& options, const LoadedEngine& engine) {
@@ -165,6 +208,24 @@ EngineCoreOptions core_options(const EngineOptions& options, const LoadedEngine&
   return out;
 }
 
+Result<void> load_tokenizer(const ModelSource& file, LoadedEngine& engine) {
+  OCTAVO_TRY(TokenizerSpec spec, file.tokenizer());
+  for (std::string& note : spec.notes) engine.notes.push_back(std::move(note));
+  OCTAVO_TRY(Tokenizer tokenizer, Tokenizer::create(std::move(spec)));
+  engine.tokenizer = std::make_unique<Tokenizer>(std::move(tokenizer));
+  load_chat_template(engine);
+  OCTAVO_TRY(std::string note,
+             check_tokens(file.file(), *engine.tokenizer, engine.config.vocab_size,
+                          engine.chat_template ? &*engine.chat_template : nullptr));
+  if (!note.empty()) engine.notes.push_back(std::move(note));
+  engine.tokenizer->forget_ends_from(TokenId{engine.config.vocab_size});
+  if (engine.tokenizer->eog().empty() && !engine.config.architecture->encoder)
+    engine.notes.emplace_back(
+        "no token ends an answer, by the model's files, the names of its tokens or its chat "
+        "template: answers go on to their limit");
+  return {};
+}
+
 }  // namespace
 
 Result<LoadedEngine> load_model(const EngineOptions& options) {
@@ -176,7 +237,8 @@ Result<LoadedEngine> load_model(const EngineOptions& options) {
   OCTAVO_TRY(const WeightTypes types, weight_types(options.dtype, options.quantization));
   OCTAVO_TRY(const std::unique_ptr<ModelSource> source, open_model(options.model, types));
   const ModelSource& file = *source;
-  if (!file.note().empty()) engine.notes.push_back(file.note());
+  for (std::string& note : file.notes()) engine.notes.push_back(std::move(note));
+  note_dtype(engine, options, types);
   OCTAVO_TRY(engine.config, read_model_config(file));
   OCTAVO_TRY(TransformerOptions model_options, transformer_options(options));
   OCTAVO_TRY(engine.pooling, pooling_config(options, file, engine.config));
@@ -196,10 +258,7 @@ Result<LoadedEngine> load_model(const EngineOptions& options) {
   }
   model_options.max_lora_rank =
       std::max(options.max_lora_rank, engine.adapter ? engine.adapter->rank() : 0);
-  OCTAVO_TRY(TokenizerSpec spec, file.tokenizer());
-  OCTAVO_TRY(Tokenizer tokenizer, Tokenizer::create(std::move(spec)));
-  engine.tokenizer = std::make_unique<Tokenizer>(std::move(tokenizer));
-  load_chat_template(engine);
+  OCTAVO_CHECK_OK(load_tokenizer(file, engine));
   DraftSource draft;
   DraftMemory beside;
   if (speculation.uses(DraftMethod::draft_model)) {
@@ -240,6 +299,13 @@ Result<LoadedEngine> load_engine(const EngineOptions& options) {
   OCTAVO_TRY(LoadedEngine engine, load_model(options));
   OCTAVO_TRY(engine.engine, make_engine(engine, options));
   return engine;
+}
+
+void use_chat_template(LoadedEngine& loaded, ChatTemplate chat_template) {
+  end_turns_with(chat_template, *loaded.tokenizer);
+  loaded.chat_template = std::move(chat_template);
+  loaded.tool_template.reset();
+  loaded.chat_template_error.reset();
 }
 
 Result<std::shared_ptr<const LoraAdapter>> load_adapter(const std::string& path,

@@ -30,6 +30,7 @@ struct LoadedEngine {
   std::unique_ptr<ThreadPool> pool;
   std::unique_ptr<Tokenizer> tokenizer;
   std::optional<ChatTemplate> chat_template;  // absent: the file has none
+  std::optional<ChatTemplate> tool_template;  // in its place when there are tools; mostly absent
   std::optional<Error>
       chat_template_error;  // the file has one that cannot be used: chat is refused, the rest works
   std::unique_ptr<PackFile> pack;  // the file that the weights lie in; nullptr: they were repacked
@@ -52,6 +53,10 @@ struct LoadedEngine {
 Result<LoadedEngine> load_model(const EngineOptions& options);
 
 Result<LoadedEngine> load_engine(const EngineOptions& options);
+
+// In place of the model's own. What it ends the assistant's turns with ends answers, too.
+// REQUIRES: nothing has been asked of the engine yet.
+void use_chat_template(LoadedEngine& loaded, ChatTemplate chat_template);
 
 // An adapter of the model, from a PEFT folder or a GGUF file. From any thread. Errors: those of
 // LoraFile::open and LoraAdapter::load.

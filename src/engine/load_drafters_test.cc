@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "engine/load.h"
@@ -105,10 +106,12 @@ TEST(DraftModel, BothCachesHoldAsManyTokensInTheMemoryThereIs) {
   EngineOptions options = options_with("");
   const int64_t one = load(options).bytes_per_block;
   options.kv_cache_memory_bytes = 12 * one;
+  options.max_model_len = 6 * options.block_size;
   EXPECT_EQ(load(options).model->limits().num_blocks, 12);
 
   options.speculative_config = options_with(tiny_model("Q8_0")).speculative_config;
   const LoadedEngine both = load(options);
+  ASSERT_TRUE(both.draft.model);
   EXPECT_EQ(both.draft_bytes_per_block, one);  // of one shape
   EXPECT_EQ(both.model->limits().num_blocks, 6);
   EXPECT_EQ(both.draft.model->limits().num_blocks, 6);

@@ -36,6 +36,7 @@ struct RequestMetrics {
   double first_token_ts = 0;  // first token of any choice
   double last_token_ts = 0;
   int num_generation_tokens = 0;  // of all choices
+  int max_tokens = 0;             // that each choice may have had, by the request or the context
   int num_preemptions = 0;
   int decode_steps = 0;         // steps after the one that gave the first token
   bool speculates = false;      // tokens of it may be guessed

@@ -1,4 +1,5 @@
-// Makes the embedding of one sequence from its hidden states as they come, in chunks of any size.
+// Embeddings by pooling: makes that of one sequence from its hidden states as they come, in chunks
+// of any size; Matryoshka embeddings are cut to fewer dimensions.
 #pragma once
 
 #include <span>

@@ -1,6 +1,7 @@
 // What the engine is asked for, and whom it tells.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -18,12 +19,15 @@
 namespace octavo {
 
 class LoraAdapter;
+struct AnswerRules;
 
 enum class RequestId : int64_t {};
 
 struct Request {
   std::vector<TokenId> prompt_token_ids = {};
   SamplingParams params = {};
+  // Taken out of params, and shared by requests with the same ones; nullptr: submit() takes them.
+  std::shared_ptr<const AnswerRules> rules = {};
   int priority = 0;             // lower goes first, under SchedulingPolicy::priority
   std::string cache_salt = {};  // requests share prefixes only with those of the same salt
   // Of this model, and shared until the request ends; nullptr: EngineCoreOptions::adapter.
@@ -40,10 +44,11 @@ struct Request {
   std::shared_ptr<const std::vector<TokenId>> prediction = {};
 };
 
-// What choice `index` gained in one step; concatenated, the texts are CompletionOutput::text, and
-// so on. Valid during the call.
+// What choice `index` gained, a token at a time; concatenated, the texts are
+// CompletionOutput::text, and so on. Valid during the call.
 struct ChoiceDelta {
   int index = 0;
+  int64_t step = 0;            // of the engine: guesses that came true come with the same
   std::string_view text = {};  // may be empty: held back until it is complete
   std::span<const TokenId> token_ids = {};
   std::span<const TokenLogprobs> logprobs = {};  // one per token, if asked for

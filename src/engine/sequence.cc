@@ -18,12 +18,14 @@ std::string_view name(FinishReason reason) {
   return "";
 }
 
-Sequence::Sequence(int index, const SamplingParams& params, const Tokenizer& tokenizer,
-                   int max_tokens, std::span<const TokenId> shown_control_tokens)
+Sequence::Sequence(int index, const SamplingParams& params, const AnswerRules& rules,
+                   const Tokenizer& tokenizer, int max_tokens,
+                   std::span<const TokenId> shown_control_tokens)
     : params_(params),
+      rules_(rules),
       tokenizer_(tokenizer),
       detokenizer_(tokenizer, params.skip_special_tokens, SpacePrefix::keep, shown_control_tokens),
-      stream_(params.stop, params.include_stop_str_in_output),
+      stream_(rules.stops, params.include_stop_str_in_output),
       max_tokens_(max_tokens) {
   output_.index = index;
   // So that a step allocates nothing but for the text.
@@ -35,7 +37,7 @@ std::string Sequence::commit(Sample sample) {
   if (sample.logprobs) add_logprobs(std::move(*sample.logprobs));
 
   const bool end_of_answer = !params_.ignore_eos && tokenizer_.is_eog(sample.token);
-  if (end_of_answer || is_stop_token(sample.token)) {
+  if (end_of_answer || rules_.tokens.is_stop_token(sample.token)) {
     std::string text;
     if (params_.include_stop_str_in_output) text = add_token(sample.token);
     if (finished_) return text;
@@ -59,11 +61,6 @@ void Sequence::add_logprobs(TokenLogprobs logprobs) {
 
 std::string Sequence::add_token(TokenId token) {
   return params_.detokenize ? add_text(detokenizer_.push(token)) : std::string();
-}
-
-bool Sequence::is_stop_token(TokenId token) const {
-  return std::find(params_.stop_token_ids.begin(), params_.stop_token_ids.end(), token) !=
-         params_.stop_token_ids.end();
 }
 
 // Stop strings count from the min_tokens-th token on.

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "core/sampling_params.h"
+#include "engine/answer_rules.h"
 #include "engine/outputs.h"
 #include "engine/text_stream.h"
 #include "sampling/sampler.h"
@@ -15,9 +16,10 @@ namespace octavo {
 
 class Sequence {
  public:
-  // max_tokens: tokens this choice may have at most, by the request and by the context.
-  // shown_control_tokens: of the request, which outlives this.
-  Sequence(int index, const SamplingParams& params, const Tokenizer& tokenizer, int max_tokens,
+  // max_tokens: tokens this choice may have at most, by the request and by the context. params,
+  // rules and shown_control_tokens are the request's, which outlives this.
+  Sequence(int index, const SamplingParams& params, const AnswerRules& rules,
+           const Tokenizer& tokenizer, int max_tokens,
            std::span<const TokenId> shown_control_tokens);
 
   // Takes one token: logprobs, end tokens, text, stop strings, length. Returns the text that may
@@ -38,11 +40,11 @@ class Sequence {
  private:
   void add_logprobs(TokenLogprobs logprobs);
   std::string add_token(TokenId token);
-  bool is_stop_token(TokenId token) const;
   std::string add_text(std::string_view text);
   std::string finish(FinishReason reason, StopReason why);
 
   const SamplingParams& params_;
+  const AnswerRules& rules_;
   const Tokenizer& tokenizer_;
   CompletionOutput output_;
   Detokenizer detokenizer_;

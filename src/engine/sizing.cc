@@ -11,6 +11,10 @@
 namespace octavo {
 namespace {
 
+// Less than a model has of its own is taken only down to this, unless --max-model-len asks for it:
+// a server that cannot hold a question and its answer is better not started.
+constexpr int kLeastContext = 256;
+
 std::string in_bytes(int64_t bytes) {
   const double kib = static_cast<double>(bytes) / 1024;
   if (kib < 1024) return fmt::format("{:.1f} KiB", kib);
@@ -63,8 +67,8 @@ Result<Sizing> size_kv_cache(const SizingRequest& r) {
   const int64_t blocks = std::min<int64_t>(bytes / bytes_per_block(r), BlockPool::kMaxBlocks);
   const int64_t fits = blocks * r.block_size;
   const int wanted = r.max_model_len > 0 ? r.max_model_len : r.context_length;
-  if (fits == 0 || (r.max_model_len > 0 && fits < wanted))
-    return too_little(r, bytes, wanted, fits);
+  const int least = r.max_model_len > 0 ? wanted : std::min(wanted, kLeastContext);
+  if (fits < least) return too_little(r, bytes, least, fits);
 
   Sizing sizing;
   sizing.max_model_len = static_cast<int>(std::min<int64_t>(wanted, fits));

@@ -6,21 +6,12 @@
 namespace octavo {
 
 std::string TextStream::push(std::string_view text) {
-  pending_ += text;
-  size_t best_end = std::string::npos;
-  const std::string* best = nullptr;
-  for (const std::string& stop : stops_) {
-    const size_t at = pending_.find(stop);
-    if (at == std::string::npos) continue;
-    const size_t end = at + stop.size();
-    if (!best || end < best_end || (end == best_end && stop.size() > best->size())) {
-      best = &stop;
-      best_end = end;
-    }
-  }
-  if (best) {
-    stopped_ = *best;
-    pending_.resize(include_stop_ ? best_end : best_end - best->size());
+  for (const char byte : text) {
+    pending_ += byte;
+    const std::string* stop = stops_.advance(state_, byte);
+    if (!stop) continue;
+    stopped_ = *stop;
+    if (!include_stop_) pending_.resize(pending_.size() - stop->size());
     return std::exchange(pending_, {});
   }
   const size_t shown = pending_.size() - held_back();
@@ -30,21 +21,15 @@ std::string TextStream::push(std::string_view text) {
 }
 
 std::string TextStream::pass(std::string_view text) {
+  state_ = stops_.start();
   return std::exchange(pending_, {}).append(text);
 }
 
 std::string TextStream::finish() { return std::exchange(pending_, {}); }
 
-// Length of the longest end of pending_ that begins a stop string.
+// Length of the longest end of the text that begins a stop string.
 size_t TextStream::held_back() const {
-  size_t longest = 0;
-  for (const std::string& stop : stops_)
-    for (size_t n = std::min(stop.size() - 1, pending_.size()); n > longest; --n)
-      if (pending_.compare(pending_.size() - n, n, stop, 0, n) == 0) {
-        longest = n;
-        break;
-      }
-  return longest;
+  return state_.empty() ? 0 : *std::max_element(state_.begin(), state_.end());
 }
 
 }  // namespace octavo

@@ -6,15 +6,16 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
+
+#include "engine/stop_strings.h"
 
 namespace octavo {
 
 class TextStream {
  public:
-  // stops: none is empty. If include_stop, the text ends with the stop string, else before it.
-  TextStream(std::vector<std::string> stops, bool include_stop)
-      : stops_(std::move(stops)), include_stop_(include_stop) {}
+  // If include_stop, the text ends with the stop string, else before it. `stops` outlives this.
+  TextStream(const StopStrings& stops, bool include_stop)
+      : stops_(stops), include_stop_(include_stop), state_(stops.start()) {}
 
   // Takes new text and returns what may be shown. The stop string that is complete first ends the
   // stream; of two that end at the same byte, the longer. REQUIRES: !stopped().
@@ -31,8 +32,9 @@ class TextStream {
  private:
   size_t held_back() const;
 
-  std::vector<std::string> stops_;
+  const StopStrings& stops_;
   bool include_stop_;
+  StopStrings::State state_;
   std::string pending_;
   std::optional<std::string> stopped_;
 };

@@ -109,7 +109,7 @@ TEST(TokenMask, OneThatBarsAll) {
     GuessRig plain(testing::tiny_byte_spec(), hash_logits);
     const RequestOutput output = plain.run(r);
     ASSERT_TRUE(output.error);
-    EXPECT_EQ(output.error->code, ErrorCode::numeric_error);
+    EXPECT_EQ(output.error->code, ErrorCode::invalid_argument);
     EXPECT_EQ(output.outputs[0].token_ids.size(), 3u);
   }
 }

@@ -5,19 +5,19 @@
 #include <numeric>
 
 #include "base/checked.h"
+#include "formats/gguf_part_name.h"
 #include "formats/gguf_reader.h"
 #include "formats/gguf_tokenizer.h"
 
 namespace octavo {
 namespace {
 
-constexpr uint32_t kDefaultAlignment = 32;
 constexpr uint32_t kMinAlignment =
     8;  // from the specification; every element type can be read in place
 
 Result<uint32_t> read_alignment(const GgufMetadata& metadata) {
   const GgufEntry* entry = metadata.find("general.alignment");
-  if (!entry) return kDefaultAlignment;
+  if (!entry) return kGgufDefaultAlignment;
   if (entry->type != GgufType::u32)
     return metadata.error(*entry, fmt::format("is {}, expected u32", type_text(*entry)));
   OCTAVO_TRY(const uint32_t alignment, metadata.get_u32(entry->key));
@@ -26,21 +26,38 @@ Result<uint32_t> read_alignment(const GgufMetadata& metadata) {
       *entry, fmt::format("is {}, expected a power of two from {}", alignment, kMinAlignment));
 }
 
-Result<void> refuse_split(const GgufMetadata& metadata) {
+Result<GgufSplit> read_split(const GgufMetadata& metadata) {
+  GgufSplit split;
   OCTAVO_TRY(const auto count, metadata.find_u32("split.count"));
-  OCTAVO_TRY(const auto part, metadata.find_u32("split.no"));
-  if (count.value_or(1) <= 1) return {};
+  if (count.value_or(1) <= 1) return split;
+  split.count = *count;
+  if (split.count > kMaxGgufParts)
+    return metadata.error(*metadata.find("split.count"),
+                          fmt::format("is {}; at most {} parts are read", *count, kMaxGgufParts));
+  OCTAVO_TRY(const uint32_t before, metadata.get_u32("split.no"));
+  if (before >= *count)
+    return metadata.error(
+        *metadata.find("split.no"),
+        fmt::format("is {}, of {} parts that are counted from 0", before, *count));
+  split.number = before + 1;
+  OCTAVO_TRY(split.num_tensors, metadata.find_u64("split.tensors.count"));
+  return split;
+}
+
+Result<void> refuse_split(const std::string& file, const GgufSplit& split) {
+  if (split.count == 1) return {};
   return fail(ErrorCode::unsupported,
-              fmt::format("{}: is part {} of {} of a split model; merge the parts into one file "
-                          "first, for example with gguf-split --merge",
-                          metadata.file(), uint64_t{part.value_or(0)} + 1, *count));
+              fmt::format("{}: is part {} of {} of a model in several files, which is not read "
+                          "here; merge them into one file first, for example with gguf-split "
+                          "--merge",
+                          file, split.number, split.count));
 }
 
 // Where the data section lies in the file.
 struct DataSection {
   uint64_t offset = 0;
   uint64_t size = 0;  // bytes from there to the end of the file
-  uint64_t alignment = kDefaultAlignment;
+  uint64_t alignment = kGgufDefaultAlignment;
 };
 
 std::string where(const GgufTensorInfo& info, const DataSection& section) {
@@ -95,25 +112,28 @@ DataSection data_section(uint64_t end, uint64_t alignment, uint64_t file_size) {
 
 }  // namespace
 
-Result<GgufFile> GgufFile::open(const std::string& path) {
+Result<GgufFile> GgufFile::open(const std::string& path, GgufPart part) {
   OCTAVO_TRY(FileMap map, FileMap::open(path));
-  OCTAVO_TRY(GgufFile file, parse(map.bytes(), path));
+  OCTAVO_TRY(GgufFile file, parse(map.bytes(), path, part));
   file.map_ = std::move(map);
   return file;
 }
 
-Result<GgufFile> GgufFile::parse(std::span<const std::byte> bytes, std::string name) {
+Result<GgufFile> GgufFile::parse(std::span<const std::byte> bytes, std::string name,
+                                 GgufPart part) {
   ByteReader reader(bytes, name);
   OCTAVO_TRY(const GgufHeader header, read_gguf_header(reader));
   OCTAVO_TRY(auto entries, read_gguf_metadata(reader, header.metadata_count));
   OCTAVO_TRY(auto metadata, GgufMetadata::create(name, std::move(entries)));
   OCTAVO_TRY(const uint32_t alignment, read_alignment(metadata));
-  OCTAVO_CHECK_OK(refuse_split(metadata));
+  OCTAVO_TRY(const GgufSplit split, read_split(metadata));
+  if (part == GgufPart::refused) OCTAVO_CHECK_OK(refuse_split(name, split));
   OCTAVO_TRY(const auto infos, read_gguf_tensor_infos(reader, header.tensor_count));
   const DataSection section = data_section(reader.position(), alignment, bytes.size());
 
   GgufFile file(std::move(metadata));
   file.version_ = header.version;
+  file.split_ = split;
   file.alignment_ = alignment;
   file.data_offset_ = section.offset;
   file.bytes_ = bytes;
@@ -142,7 +162,7 @@ Result<TokenizerSpec> GgufFile::tokenizer() const { return read_tokenizer_spec(*
 
 std::vector<ModelFilePart> GgufFile::parts() const {
   if (!map_) return {};
-  return {{map_->identity(), bytes_, data_offset_}};
+  return {{map_->identity(), bytes_, data_offset_, file()}};
 }
 
 void GgufFile::drop(const TensorView& tensor) const {

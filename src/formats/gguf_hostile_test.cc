@@ -172,7 +172,7 @@ std::vector<Case> metadata_cases() {
        "is string, expected u32"},
       {"alignment beyond the file", aligned_to(1u << 31).build(), kCorrupt,
        "(from byte 2147483648) needs 4 bytes, but the file has 0"},
-      {"part 1 of 2", split.build(), kUnsupported, "is part 1 of 2 of a split model"},
+      {"part 1 of 2", split.build(), kUnsupported, "is part 1 of 2 of a model in several files"},
       {"parts of a wrong type", GgufWriter().string("split.count", "2").build(), kCorrupt,
        "'split.count' at byte"},
   };

@@ -1,5 +1,6 @@
 #include "formats/gguf_metadata.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <utility>
@@ -214,6 +215,20 @@ Result<std::optional<bool>> GgufMetadata::find_bool(std::string_view key) const 
 
 Result<std::optional<std::string_view>> GgufMetadata::find_string(std::string_view key) const {
   return optional(*this, key, text);
+}
+
+Result<std::optional<uint64_t>> GgufMetadata::find_layers_u64(std::string_view key,
+                                                              uint64_t num_layers) const {
+  const GgufEntry* entry = find(key);
+  if (!entry || entry->type != GgufType::array) return find_u64(key);
+  OCTAVO_TRY(const std::vector<uint64_t> values, integers<uint64_t>(*this, *entry));
+  if (values.empty() || values.size() != num_layers)
+    return error(*entry, fmt::format("has {} elements; one for each of {} layers is expected",
+                                     values.size(), num_layers));
+  if (std::ranges::any_of(values, [&](uint64_t value) { return value != values[0]; }))
+    return error(*entry, "differs from layer to layer, which is not supported",
+                 ErrorCode::unsupported);
+  return std::optional(values[0]);
 }
 
 Result<std::vector<int32_t>> GgufMetadata::get_i32s(std::string_view key) const {

@@ -54,6 +54,9 @@ class GgufMetadata {
   Result<std::optional<bool>> find_bool(std::string_view key) const;
   Result<std::optional<std::string_view>> find_string(std::string_view key) const;
 
+  // A number, or an array with the same one for each of so many layers. unsupported: they differ.
+  Result<std::optional<uint64_t>> find_layers_u64(std::string_view key, uint64_t num_layers) const;
+
   // Whole arrays. Floats may be infinite or NaN here.
   Result<std::vector<int32_t>> get_i32s(std::string_view key) const;
   Result<std::vector<uint32_t>> get_u32s(std::string_view key) const;

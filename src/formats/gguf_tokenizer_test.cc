@@ -13,10 +13,10 @@ namespace {
 using testing::as_bytes;
 using testing::GgufWriter;
 
-// Three tokens and nothing else.
+// Three tokens of a kind that needs nothing else.
 GgufWriter minimal() {
   return GgufWriter()
-      .string("tokenizer.ggml.model", "gpt2")
+      .string("tokenizer.ggml.model", "other")
       .strings("tokenizer.ggml.tokens", {"a", "b", "ab"});
 }
 
@@ -30,7 +30,7 @@ Result<TokenizerSpec> read(const GgufWriter& writer) {
 TEST(GgufTokenizer, AbsentKeysStayUnset) {
   const auto spec = read(minimal());
   ASSERT_TRUE(spec) << spec.error().message;
-  EXPECT_EQ(spec->model, "gpt2");
+  EXPECT_EQ(spec->model, "other");
   EXPECT_EQ(spec->pre, "");
   EXPECT_EQ(spec->tokens.size(), 3u);
   EXPECT_EQ(spec->tokens[2], "ab");
@@ -131,10 +131,10 @@ TEST(GgufTokenizer, RefusalsNameTheKey) {
        "gives token 0 the unknown type 0"},
       {minimal().u32("tokenizer.ggml.merges", 1), "'tokenizer.ggml.merges' at byte"},
       {minimal().u32("tokenizer.ggml.bos_token_id", 3),
-       "'tokenizer.ggml.bos_token_id' at byte 180 is 3, but the vocabulary has 3 tokens"},
-      {minimal().u32("tokenizer.ggml.eos_token_id", 0xffffffff), "is 4294967295"},
-      {minimal().value<int32_t>("tokenizer.ggml.padding_token_id", GgufType::i32, -1),
-       "'tokenizer.ggml.padding_token_id' at byte"},
+       "'tokenizer.ggml.bos_token_id' at byte 181 is 3, but the vocabulary has 3 tokens"},
+      {minimal().u32("tokenizer.ggml.eos_token_id", 0xfffffffe), "is 4294967294"},
+      {minimal().string("tokenizer.ggml.eos_token_id", "2"),
+       "'tokenizer.ggml.eos_token_id' at byte"},
       {minimal().u32("tokenizer.ggml.add_bos_token", 1), "'tokenizer.ggml.add_bos_token' at byte"},
       {minimal().u32("tokenizer.chat_template", 1), "'tokenizer.chat_template' at byte"},
   };
@@ -144,6 +144,67 @@ TEST(GgufTokenizer, RefusalsNameTheKey) {
     EXPECT_NE(spec.error().message.find(c.says), std::string::npos) << spec.error().message;
     EXPECT_EQ(spec.error().message.rfind("model.gguf: ", 0), 0u) << spec.error().message;
   }
+}
+
+TEST(GgufTokenizer, EachKindNeedsItsKeys) {
+  const struct {
+    const char* model;
+    std::vector<std::string> keys;
+  } kinds[] = {{"gpt2", {"merges", "token_type"}},
+               {"llama", {"scores", "token_type"}},
+               {"bert", {"token_type"}}};
+  for (const auto& kind : kinds)
+    for (const std::string& left_out : kind.keys) {
+      GgufWriter file = GgufWriter()
+                            .string("tokenizer.ggml.model", kind.model)
+                            .strings("tokenizer.ggml.tokens", {"a", "b", "ab"});
+      if (left_out != "merges") file.strings("tokenizer.ggml.merges", {"a b"});
+      if (left_out != "scores")
+        file.array<float>("tokenizer.ggml.scores", GgufType::f32, {0, 0, 0});
+      if (left_out != "token_type")
+        file.array<int32_t>("tokenizer.ggml.token_type", GgufType::i32, {1, 1, 1});
+      const auto spec = read(file);
+      ASSERT_FALSE(spec) << kind.model << " without " << left_out;
+      EXPECT_EQ(spec.error().code, ErrorCode::corrupt_file);
+      EXPECT_EQ(spec.error().message, "model.gguf: metadata key 'tokenizer.ggml." + left_out +
+                                          "' is missing, which a tokenizer of the kind '" +
+                                          kind.model + "' needs; convert the model again");
+    }
+}
+
+TEST(GgufTokenizer, MinusOneIsNoToken) {
+  for (const char* which : {"bos", "eos", "eot", "eom", "unknown", "padding"}) {
+    const std::string key = "tokenizer.ggml." + std::string(which) + "_token_id";
+    for (const GgufWriter& file :
+         {minimal().u32(key, UINT32_MAX), minimal().value<int32_t>(key, GgufType::i32, -1),
+          minimal().value<uint64_t>(key, GgufType::u64, UINT64_MAX)}) {
+      const auto spec = read(file);
+      ASSERT_TRUE(spec) << spec.error().message;
+      EXPECT_FALSE(spec->bos || spec->eos || spec->eot || spec->unknown || spec->padding);
+      EXPECT_TRUE(spec->extra_eog.empty() && spec->notes.empty());
+      EXPECT_EQ(spec->add_bos, std::string(which) == "bos" ? std::optional(false) : std::nullopt);
+    }
+  }
+}
+
+TEST(GgufTokenizer, APaddingTokenThatCannotBeIsNotedOnly) {
+  const auto spec = read(minimal().u32("tokenizer.ggml.padding_token_id", 3));
+  ASSERT_TRUE(spec) << spec.error().message;
+  EXPECT_FALSE(spec->padding);
+  ASSERT_EQ(spec->notes.size(), 1u);
+  EXPECT_NE(spec->notes[0].find("'tokenizer.ggml.padding_token_id'"), std::string::npos);
+}
+
+TEST(GgufTokenizer, TemplatesWithNames) {
+  const auto spec = read(minimal()
+                             .string("tokenizer.chat_template", "plain")
+                             .strings("tokenizer.chat_templates", {"tool_use", "rag"})
+                             .string("tokenizer.chat_template.tool_use", "with tools")
+                             .string("tokenizer.chat_template.rag", "with documents"));
+  ASSERT_TRUE(spec) << spec.error().message;
+  EXPECT_EQ(spec->chat_template, "plain");
+  EXPECT_EQ(spec->tool_template, "with tools");
+  EXPECT_EQ(spec->template_names, (std::vector<std::string>{"tool_use", "rag"}));
 }
 
 TEST(GgufTokenizer, SmolLm2) {

@@ -10,6 +10,9 @@
 
 namespace octavo {
 
+// Of tensors' data, where general.alignment does not say otherwise.
+constexpr uint32_t kGgufDefaultAlignment = 32;
+
 enum class GgufType : uint32_t {
   u8 = 0,
   i8 = 1,

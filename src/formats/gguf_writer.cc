@@ -165,10 +165,23 @@ void GgufPairs::copy(const GgufEntry& entry) {
   pairs_.push_back({std::string(entry.key), std::move(stored)});
 }
 
-void GgufPairs::set_u32(std::string_view key, uint32_t value) {
-  std::string stored = typed(GgufType::u32);
+template <class T>
+void GgufPairs::set_number(std::string_view key, GgufType type, T value) {
+  std::string stored = typed(type);
   put(stored, value);
   set(key, std::move(stored));
+}
+
+void GgufPairs::set_u16(std::string_view key, uint16_t value) {
+  set_number(key, GgufType::u16, value);
+}
+
+void GgufPairs::set_u32(std::string_view key, uint32_t value) {
+  set_number(key, GgufType::u32, value);
+}
+
+void GgufPairs::set_i32(std::string_view key, int32_t value) {
+  set_number(key, GgufType::i32, value);
 }
 
 void GgufPairs::set_string(std::string_view key, std::string_view value) {

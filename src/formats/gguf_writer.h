@@ -24,7 +24,9 @@ class GgufPairs {
   void copy(const GgufEntry& entry);  // of another file, whose mapping is not needed afterwards
 
   // In place of the pair with this key, if there is one, and at the end.
+  void set_u16(std::string_view key, uint16_t value);
   void set_u32(std::string_view key, uint32_t value);
+  void set_i32(std::string_view key, int32_t value);
   void set_string(std::string_view key, std::string_view value);
   void set_bool(std::string_view key, bool value);
   void set_i32s(std::string_view key, std::span<const int32_t> values);
@@ -41,6 +43,8 @@ class GgufPairs {
     std::string key;
     std::string stored;  // type and value
   };
+  template <class T>
+  void set_number(std::string_view key, GgufType type, T value);
   void set(std::string_view key, std::string stored);
   std::vector<Pair> pairs_;
 };
@@ -69,7 +73,7 @@ class GgufFileWriter {
   // room).
   static Result<GgufFileWriter> create(const std::string& path, bool overwrite,
                                        const GgufPairs& pairs, std::vector<GgufTensorRow> tensors,
-                                       uint64_t alignment = 32);
+                                       uint64_t alignment = kGgufDefaultAlignment);
   GgufFileWriter(GgufFileWriter&& other) noexcept;
   GgufFileWriter& operator=(GgufFileWriter&&) = delete;
   ~GgufFileWriter();
@@ -83,6 +87,7 @@ class GgufFileWriter {
   Result<void> finish();
 
   uint64_t size() const { return total_; }  // of the whole file, bytes
+  const std::string& path() const { return path_; }
 
  private:
   GgufFileWriter(FileDescriptor file, std::string path, std::string part_path, bool overwrite)
@@ -99,7 +104,7 @@ class GgufFileWriter {
   std::string path_;
   std::string part_path_;  // empty: not this object's any more
   bool overwrite_;
-  uint64_t alignment_ = 32;
+  uint64_t alignment_ = kGgufDefaultAlignment;
   uint64_t total_ = 0;
   uint64_t written_ = 0;
   std::vector<uint64_t> tensor_bytes_;

@@ -6,36 +6,26 @@
 #include <array>
 #include <charconv>
 
+#include "formats/hf_fields.h"
 #include "formats/json_section.h"
-#include "formats/quote.h"
 
 namespace octavo {
 namespace {
 
 using nlohmann::json;
 
-constexpr std::string_view kKnownFields[] = {
-    "model_type", "num_hidden_layers", "hidden_size", "num_attention_heads", "intermediate_size",
-    "layer_norm_eps", "max_position_embeddings", "vocab_size", "type_vocab_size", "dtype",
-    "torch_dtype", "is_matryoshka", "matryoshka_dimensions",
-    // Without effect.
-    "architectures", "transformers_version", "use_cache", "pad_token_id", "bos_token_id",
-    "eos_token_id", "initializer_range", "attention_probs_dropout_prob", "hidden_dropout_prob",
-    "classifier_dropout", "gradient_checkpointing", "_name_or_path", "_attn_implementation",
-    "id2label", "label2id", "tie_word_embeddings", "output_past", "directionality",
-    "pooler_fc_size", "pooler_num_attention_heads", "pooler_num_fc_layers", "pooler_size_per_head",
-    "pooler_type", "return_dict", "torchscript", "output_attentions", "output_hidden_states",
-    "sentence_transformers", "model_max_length", "tokenizer_class", "language"};
+constexpr std::string_view kReadFields[] = {
+    "num_hidden_layers", "hidden_size", "num_attention_heads", "intermediate_size",
+    "layer_norm_eps", "max_position_embeddings", "vocab_size", "type_vocab_size", "is_matryoshka",
+    "matryoshka_dimensions",
+    // Of the parts on top, which are not run.
+    "tie_word_embeddings", "directionality", "pooler_fc_size", "pooler_num_attention_heads",
+    "pooler_num_fc_layers", "pooler_size_per_head", "pooler_type"};
 
 // Fields of which one value alone is supported.
-struct Fixed {
-  std::string_view field, value;
-};
-constexpr Fixed kFixed[] = {{"hidden_act", R"("gelu")"},
-                            {"position_embedding_type", R"("absolute")"},
-                            {"is_decoder", "false"},
-                            {"add_cross_attention", "false"},
-                            {"chunk_size_feed_forward", "0"}};
+constexpr HfFixedField kFixed[] = {{"hidden_act", R"("gelu")"},
+                                   {"position_embedding_type", R"("absolute")"},
+                                   {"is_decoder", "false"}};
 
 // Stems, to which ".weight" or ".bias" is added.
 struct Name {
@@ -99,30 +89,14 @@ std::optional<std::string> translate(std::string_view name, std::string_view Nam
   return fmt::format("{}{}.{}{}", to_layer, layered->layer, *found, end);
 }
 
-Result<void> check_field(const JsonSection& section, const std::string& field, const json& value) {
-  for (const Fixed& fixed : kFixed) {
-    if (fixed.field != field) continue;
-    if (value == json::parse(fixed.value)) return {};
-    return section.error(
-        field, fmt::format("is {}; only {} is supported", quote(value.dump()), fixed.value),
-        ErrorCode::unsupported);
-  }
-  if (std::ranges::find(kKnownFields, field) != std::end(kKnownFields)) return {};
-  return fail(ErrorCode::unsupported,
-              fmt::format("{}: field {} is not supported: the model may compute something this "
-                          "program does not",
-                          section.file(), quote(field)));
-}
-
 }  // namespace
 
 Result<HfMetadata> read_bert_metadata(const json& root, const std::string& name,
                                       const HfConfig& config, const HfFamily& family,
                                       std::string_view model_name) {
   const JsonSection section(root, name, "");
-  for (const auto& [field, value] : root.items())
-    if (!value.is_null()) OCTAVO_CHECK_OK(check_field(section, field, value));
   HfMetadata out;
+  OCTAVO_CHECK_OK(check_hf_fields(section, kReadFields, kFixed, out.notes));
   out.family = &family;
   out.tied_head = true;  // there is none
   out.head_dim = static_cast<int>(config.head_dim);

@@ -20,9 +20,9 @@ using nlohmann::json;
 constexpr int64_t kMaxLayers = 10000;
 
 Result<std::optional<DType>> read_dtype(const JsonSection& section) {
-  const char* field = section.find("dtype") ? "dtype" : "torch_dtype";
+  OCTAVO_TRY(const char* field, section.one_of("dtype", "torch_dtype"));
+  if (!field) return std::optional<DType>();
   OCTAVO_TRY(const auto text, section.find_string(field));
-  if (!text) return std::optional<DType>();
   if (*text == "float32") return DType::f32;
   if (*text == "float16") return DType::f16;
   if (*text == "bfloat16") return DType::bf16;
@@ -75,10 +75,9 @@ Family family_of(std::string_view model_type) {
 }
 
 Result<int64_t> read_pattern(const JsonSection& section, const Family& family) {
-  OCTAVO_TRY(const auto pattern, section.find_number("sliding_window_pattern"));
-  if (pattern) return *pattern;
-  OCTAVO_TRY(const auto private_pattern, section.find_number("_sliding_window_pattern"));
-  return private_pattern.value_or(family.pattern);
+  OCTAVO_TRY(const auto pattern,
+             section.one_number("sliding_window_pattern", "_sliding_window_pattern", 1));
+  return pattern.value_or(family.pattern);
 }
 
 // With use_sliding_window, the first max_window_layers layers are global.
@@ -110,8 +109,12 @@ Result<std::vector<int64_t>> read_windows(const JsonSection& section, const HfCo
 
 Result<void> read_heads(const JsonSection& section, HfConfig& config) {
   OCTAVO_TRY(config.hidden_size, section.number("hidden_size"));
-  OCTAVO_TRY(config.num_attention_heads, section.number("num_attention_heads"));
-  OCTAVO_TRY(const auto kv_heads, section.find_number("num_key_value_heads"));
+  OCTAVO_TRY(const auto heads,
+             section.find_layer_number("num_attention_heads", config.num_hidden_layers));
+  if (!heads) return section.error("num_attention_heads", "is missing");
+  config.num_attention_heads = *heads;
+  OCTAVO_TRY(const auto kv_heads,
+             section.find_layer_number("num_key_value_heads", config.num_hidden_layers));
   OCTAVO_TRY(const auto head_dim, section.find_number("head_dim"));
   config.num_key_value_heads = kv_heads.value_or(config.num_attention_heads);
   config.head_dim = head_dim.value_or(config.hidden_size / config.num_attention_heads);

@@ -66,8 +66,10 @@ TEST(HfConfig, Defaults) {
   EXPECT_EQ(c.dtype, std::nullopt);
   EXPECT_EQ(c.windows, Windows(4, 0));
   EXPECT_EQ(parsed(four_layers(R"("head_dim": 256)")).head_dim, 256);
-  EXPECT_EQ(parsed(four_layers(R"("dtype": "float16", "torch_dtype": "float32")")).dtype,
+  EXPECT_EQ(parsed(four_layers(R"("torch_dtype": "float32")")).dtype, DType::f32);
+  EXPECT_EQ(parsed(four_layers(R"("dtype": "float16", "torch_dtype": "float16")")).dtype,
             DType::f16);
+  EXPECT_EQ(parsed(four_layers(R"("dtype": "float16", "torch_dtype": null)")).dtype, DType::f16);
 }
 
 TEST(HfConfig, Windows) {

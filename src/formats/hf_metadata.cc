@@ -10,6 +10,7 @@
 
 #include "formats/hf_bert.h"
 #include "formats/hf_config.h"
+#include "formats/hf_fields.h"
 #include "formats/hf_rope.h"
 #include "formats/hf_text_config.h"
 #include "formats/json_section.h"
@@ -20,36 +21,47 @@ namespace {
 
 using nlohmann::json;
 
-// Fields that are read, or that have no effect on what the model computes. Any other may have, so a
-// file that has one is refused.
-constexpr std::string_view kKnownFields[] = {
-    "model_type", "num_hidden_layers", "hidden_size", "num_attention_heads", "num_key_value_heads",
-    "head_dim", "max_position_embeddings", "vocab_size", "dtype", "torch_dtype",
-    "intermediate_size", "rms_norm_eps", "tie_word_embeddings", "sliding_window",
-    "use_sliding_window", "max_window_layers", "layer_types", "sliding_window_pattern",
-    "_sliding_window_pattern", "rope_theta", "rope_scaling", "rope_parameters",
-    "rope_local_base_freq", "partial_rotary_factor", "original_max_position_embeddings",
-    "is_matryoshka", "matryoshka_dimensions", "num_local_experts", "num_experts",
-    "num_experts_per_tok", "moe_intermediate_size", "query_pre_attn_scalar",
-    "attn_logit_softcapping", "final_logit_softcapping", "embedding_multiplier",
-    "attention_multiplier", "residual_multiplier", "logits_scaling",
-    // Without effect.
-    "architectures", "transformers_version", "use_cache", "bos_token_id", "eos_token_id",
-    "pad_token_id", "unk_token_id", "initializer_range", "attention_dropout", "embd_pdrop",
-    "resid_pdrop", "output_attentions", "output_hidden_states", "output_router_logits",
-    "router_aux_loss_coef", "router_jitter_noise", "pretraining_tp", "_name_or_path", "auto_map",
-    "cache_implementation", "_attn_implementation", "_model_name_or_path", "is_llama_config",
-    "transformers.js_config", "unsloth_version", "unsloth_fixed", "max_sequence_length",
-    "model_max_length", "id2label", "label2id", "return_dict", "torchscript", "tokenizer_class"};
+constexpr std::string_view kReadFields[] = {"num_hidden_layers",
+                                            "hidden_size",
+                                            "num_attention_heads",
+                                            "num_key_value_heads",
+                                            "head_dim",
+                                            "max_position_embeddings",
+                                            "vocab_size",
+                                            "intermediate_size",
+                                            "rms_norm_eps",
+                                            "tie_word_embeddings",
+                                            "sliding_window",
+                                            "use_sliding_window",
+                                            "max_window_layers",
+                                            "layer_types",
+                                            "sliding_window_pattern",
+                                            "_sliding_window_pattern",
+                                            "rope_theta",
+                                            "rope_scaling",
+                                            "rope_parameters",
+                                            "rope_local_base_freq",
+                                            "partial_rotary_factor",
+                                            "original_max_position_embeddings",
+                                            "is_matryoshka",
+                                            "matryoshka_dimensions",
+                                            "num_local_experts",
+                                            "num_experts",
+                                            "num_experts_per_tok",
+                                            "moe_intermediate_size",
+                                            "query_pre_attn_scalar",
+                                            "attn_logit_softcapping",
+                                            "final_logit_softcapping",
+                                            "embedding_multiplier",
+                                            "attention_multiplier",
+                                            "residual_multiplier",
+                                            "logits_scaling",
+                                            "quantization_config"};
 
 // Fields that change what the model computes, and the only value of each that is supported.
-struct Fixed {
-  std::string_view field;
-  std::string_view value;  // JSON
-};
-constexpr Fixed kFixed[] = {
-    {"rope_interleaved", "false"}, {"use_bidirectional_attention", "false"},
-    {"decoder_sparse_step", "1"},  {"mlp_only_layers", "[]"},
+constexpr HfFixedField kFixed[] = {
+    {"decoder_sparse_step", "1"},
+    {"mlp_only_layers", "[]"},
     {"norm_topk_prob", "true"},
 };
 
@@ -58,15 +70,16 @@ constexpr Fixed kFixed[] = {
 struct Factor {
   const char* field;
   std::string_view key;
-  std::string_view needed_by;  // the model_type
+  std::string_view needed_by;          // the model_type
+  std::optional<double> neutral = {};  // what other families may say: the value without effect
 };
 constexpr Factor kFactors[] = {
-    {"embedding_multiplier", "embedding_scale", "granite"},
+    {"embedding_multiplier", "embedding_scale", "granite", 1},
     {"attention_multiplier", "attention.scale", "granite"},
-    {"residual_multiplier", "residual_scale", "granite"},
-    {"logits_scaling", "logit_scale", "granite"},
-    {"attn_logit_softcapping", "attn_logit_softcapping", "gemma2"},
-    {"final_logit_softcapping", "final_logit_softcapping", "gemma2"},
+    {"residual_multiplier", "residual_scale", "granite", 1},
+    {"logits_scaling", "logit_scale", "granite", 1},
+    {"attn_logit_softcapping", "attn_logit_softcapping", "gemma2", 0},
+    {"final_logit_softcapping", "final_logit_softcapping", "gemma2", 0},
 };
 
 constexpr int64_t kMaxExperts = 4096;
@@ -121,41 +134,24 @@ class Translator {
     return {};
   }
 
-  Result<void> check_fields() const {
-    for (const auto& [field, value] : section_.object().items()) {
-      if (value.is_null()) continue;
-      if (field == "quantization_config") continue;
-      OCTAVO_CHECK_OK(check_field(field, value));
-    }
-    return {};
-  }
-
-  Result<void> check_field(const std::string& field, const json& value) const {
-    if (field == "hidden_act" || field == "hidden_activation")
-      return check_fixed(field, value, fmt::format("\"{}\"", out_.family->activation));
-    if (field == "attention_bias" || field == "mlp_bias")
-      return out_.family->biases_by_config ? Result<void>() : check_fixed(field, value, "false");
-    for (const Fixed& fixed : kFixed)
-      if (fixed.field == field) return check_fixed(field, value, fixed.value);
-    if (std::find(std::begin(kKnownFields), std::end(kKnownFields), field) !=
-        std::end(kKnownFields))
-      return {};
-    return fail(ErrorCode::unsupported,
-                fmt::format("{}: field {} is not supported: the model may compute something this "
-                            "program does not",
-                            section_.file(), quote(field)));
-  }
-
-  Result<void> check_fixed(const std::string& field, const json& value,
-                           std::string_view supported) const {
-    if (value == json::parse(supported)) return {};
-    return section_.error(
-        field, fmt::format("is {}; only {} is supported", quote(value.dump()), supported),
-        ErrorCode::unsupported);
+  Result<void> check_fields() {
+    const std::string activation = fmt::format("\"{}\"", out_.family->activation);
+    std::vector<std::string_view> read(std::begin(kReadFields), std::end(kReadFields));
+    std::vector<HfFixedField> fixed(std::begin(kFixed), std::end(kFixed));
+    fixed.push_back({"hidden_act", activation});
+    fixed.push_back({"hidden_activation", activation});
+    for (const std::string_view bias : {"attention_bias", "mlp_bias"})
+      if (out_.family->biases_by_config)
+        read.push_back(bias);
+      else
+        fixed.push_back({bias, "false"});
+    return check_hf_fields(section_, read, fixed, out_.notes);
   }
 
   Result<void> read_sizes() {
-    OCTAVO_TRY(const int64_t intermediate, section_.number("intermediate_size"));
+    OCTAVO_TRY(const auto intermediate,
+               section_.find_layer_number("intermediate_size", config_.num_hidden_layers));
+    if (!intermediate) return section_.error("intermediate_size", "is missing");
     OCTAVO_TRY(const auto eps, section_.find_real("rms_norm_eps"));
     if (!eps) return section_.error("rms_norm_eps", "is missing");
     if (!config_.max_position_embeddings)
@@ -163,7 +159,7 @@ class Translator {
     number("block_count", config_.num_hidden_layers);
     number("context_length", *config_.max_position_embeddings);
     number("embedding_length", config_.hidden_size);
-    number("feed_forward_length", intermediate);
+    number("feed_forward_length", *intermediate);
     out_.keys.f32(key("attention.layer_norm_rms_epsilon"), static_cast<float>(*eps));
     if (config_.vocab_size) number("vocab_size", *config_.vocab_size);
     return {};
@@ -188,9 +184,9 @@ class Translator {
   Result<void> read_factors() {
     for (const Factor& f : kFactors) {
       OCTAVO_TRY(const auto value, section_.find_real(f.field));
-      if (value) OCTAVO_CHECK_OK(factor(f.key, f.field, *value));
-      if (!value && f.needed_by == out_.family->model_type)
-        return section_.error(f.field, "is missing");
+      const bool needed = f.needed_by == out_.family->model_type;
+      if (!value && needed) return section_.error(f.field, "is missing");
+      if (value && (needed || value != f.neutral)) OCTAVO_CHECK_OK(factor(f.key, f.field, *value));
     }
     const auto head_dim = static_cast<double>(config_.head_dim);
     const double usual = out_.family->score_width > 0 ? out_.family->score_width : head_dim;
@@ -220,14 +216,12 @@ class Translator {
   }
 
   Result<void> read_experts() {
-    OCTAVO_TRY(auto count, section_.find_number("num_local_experts", 1, kMaxExperts));
-    if (!count) {
-      OCTAVO_TRY(count, section_.find_number("num_experts", 1, kMaxExperts));
-    }
-    OCTAVO_TRY(const auto used, section_.find_number("num_experts_per_tok", 1, kMaxExperts));
-    if (!count && !used) return {};
-    if (!count) return section_.error("num_local_experts", "is missing");
-    if (!used) return section_.error("num_experts_per_tok", "is missing");
+    OCTAVO_TRY(const auto count,
+               section_.one_number("num_local_experts", "num_experts", 0, kMaxExperts));
+    OCTAVO_TRY(const auto used, section_.find_number("num_experts_per_tok", 0, kMaxExperts));
+    if (count.value_or(0) == 0 && used.value_or(0) == 0) return {};
+    if (count.value_or(0) == 0) return section_.error("num_local_experts", "is missing");
+    if (used.value_or(0) == 0) return section_.error("num_experts_per_tok", "is missing");
     if (*used > *count)
       return section_.error("num_experts_per_tok",
                             fmt::format("is {}, of {} experts", *used, *count));

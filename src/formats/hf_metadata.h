@@ -31,12 +31,14 @@ struct HfMetadata {
   bool mlp_bias = false;
   int num_layers = 0;
   int head_dim = 0;
-  int num_experts = 0;  // 0: none
+  int num_experts = 0;                  // 0: none
+  std::vector<std::string> notes = {};  // fields that are passed over
 };
 
 // Reads both spellings of rope: rope_parameters, and the older rope_theta with rope_scaling.
 // Errors: those of parse_hf_config; unsupported (an unknown family, rope kind or field: it may
-// change what the model computes).
+// change what the model computes; a value of a known one that asks for what is not done);
+// corrupt_file (two spellings of one setting that say different things).
 Result<HfMetadata> read_hf_metadata(std::string_view json, const std::string& name,
                                     std::string_view model_name);
 

@@ -376,16 +376,22 @@ std::string HfModel::spelling(std::string_view name) const {
 Result<TokenizerSpec> HfModel::tokenizer() const { return read_hf_tokenizer(file()); }
 
 std::vector<ModelFilePart> HfModel::parts() const {
-  std::vector<ModelFilePart> parts = {{config_.identity(), config_.bytes(), config_.size()}};
+  std::vector<ModelFilePart> parts = {
+      {config_.identity(), config_.bytes(), config_.size(), config_.path()}};
   for (const SafetensorsFile& file : shards_.files())
-    if (file.map()) parts.push_back({file.map()->identity(), file.bytes(), file.data_offset()});
+    if (file.map())
+      parts.push_back({file.map()->identity(), file.bytes(), file.data_offset(), file.file()});
   return parts;
 }
 
-std::string HfModel::note() const {
-  if (num_of_images_ == 0) return {};
-  return fmt::format("{}: {} tensors of the part for images are not used: only text is read",
-                     file(), num_of_images_);
+std::vector<std::string> HfModel::notes() const {
+  std::vector<std::string> notes = hf_.notes;
+  notes.insert(notes.end(), shards_.notes().begin(), shards_.notes().end());
+  if (num_of_images_ > 0)
+    notes.push_back(
+        fmt::format("{}: {} tensors of the part for images are not used: only text is read", file(),
+                    num_of_images_));
+  return notes;
 }
 
 std::string HfModel::conversion() const { return conversion_; }

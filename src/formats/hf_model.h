@@ -36,7 +36,7 @@ class HfModel final : public ModelSource {
   Result<TokenizerSpec> tokenizer() const override;
   std::vector<ModelFilePart> parts() const override;
   std::string conversion() const override;
-  std::string note() const override;
+  std::vector<std::string> notes() const override;
 
  private:
   // A tensor of the files, or several that are one packed matrix.

@@ -18,21 +18,45 @@ class RopeReader {
       : section_(section), config_(config), out_(out) {}
 
   Result<void> read() {
-    const json* parameters = section_.find("rope_parameters");
-    if (parameters && !parameters->is_object())
-      return section_.error("rope_parameters", "is not an object");
-    if (parameters && parameters->contains("full_attention")) return by_layer_type(*parameters);
-    if (parameters) return one(JsonSection(*parameters, section_.file(), "rope_parameters."));
-    OCTAVO_CHECK_OK(read_local_base());
-    const json* scaling = section_.find("rope_scaling");
-    if (scaling && !scaling->is_object()) return section_.error("rope_scaling", "is not an object");
     const json none = json::object();
+    OCTAVO_TRY(const json* parameters, object("rope_parameters"));
+    OCTAVO_TRY(const json* scaling, object("rope_scaling"));
+    if (parameters && scaling) OCTAVO_CHECK_OK(compare(*parameters, *scaling));
+    if (parameters && parameters->contains("full_attention")) return by_layer_type(*parameters);
+    OCTAVO_CHECK_OK(read_local_base());
+    if (parameters) return one(JsonSection(*parameters, section_.file(), "rope_parameters."));
     return one(JsonSection(scaling ? *scaling : none, section_.file(), "rope_scaling."));
   }
 
  private:
   std::string key(std::string_view rest) const {
     return fmt::format("{}.{}", out_.family->architecture, rest);
+  }
+
+  // nullptr if it is not there.
+  Result<const json*> object(const char* field) const {
+    const json* value = section_.find(field);
+    if (value && !value->is_object()) return section_.error(field, "is not an object");
+    return value;
+  }
+
+  // The newer and the older spelling of the same: all that the older says, the newer must say too.
+  // By layer type, it is what global layers have.
+  Result<void> compare(const json& parameters, const json& scaling) const {
+    const json& global =
+        parameters.contains("full_attention") ? parameters["full_attention"] : parameters;
+    if (!global.is_object()) return section_.error("rope_parameters", "is not understood");
+    const JsonSection newer(global, section_.file(), "rope_parameters.");
+    const JsonSection older(scaling, section_.file(), "rope_scaling.");
+    OCTAVO_TRY(const std::string newer_kind, rope_type(newer));
+    OCTAVO_TRY(const std::string older_kind, rope_type(older));
+    bool same = newer_kind == older_kind;
+    for (const auto& [field, value] : scaling.items()) {
+      if (field == "type" || field == "rope_type" || value.is_null()) continue;
+      const json* other = newer.find(field.c_str());
+      same = same && other && *other == value;
+    }
+    return same ? Result<void>() : section_.contradiction("rope_parameters", "rope_scaling");
   }
 
   // Global and windowed layers each have their own.
@@ -50,6 +74,9 @@ class RopeReader {
                          ErrorCode::unsupported);
     OCTAVO_TRY(const auto theta, inner.find_real("rope_theta"));
     if (!theta) return inner.error("rope_theta", "is missing");
+    OCTAVO_TRY(const auto older, section_.find_real("rope_local_base_freq"));
+    if (older && *older != *theta)
+      return inner.contradiction("rope_theta", section_.prefix() + "rope_local_base_freq");
     out_.keys.f32(key("rope.freq_base_swa"), static_cast<float>(*theta));
     return one(JsonSection(*global, section_.file(), "rope_parameters.full_attention."));
   }
@@ -61,17 +88,21 @@ class RopeReader {
   }
 
   static Result<std::string> rope_type(const JsonSection& rope) {
-    OCTAVO_TRY(auto type, rope.find_string("rope_type"));
-    if (!type) {
-      OCTAVO_TRY(type, rope.find_string("type"));
-    }
-    return type.value_or("default");
+    OCTAVO_TRY(const auto type, rope.find_string("rope_type"));
+    OCTAVO_TRY(const auto older, rope.find_string("type"));
+    const auto renamed = [](std::string kind) { return kind == "su" ? "longrope" : kind; };
+    if (type && older && renamed(*type) != renamed(*older))
+      return rope.contradiction("rope_type", rope.prefix() + "type");
+    return renamed(type.value_or(older.value_or("default")));
   }
 
   // A field of the object, or of config.json itself.
   Result<std::optional<double>> either(const JsonSection& rope, const char* field) const {
     OCTAVO_TRY(const auto inner, rope.find_real(field));
-    return inner ? Result<std::optional<double>>(inner) : section_.find_real(field);
+    OCTAVO_TRY(const auto outer, section_.find_real(field));
+    if (inner && outer && *inner != *outer)
+      return rope.contradiction(field, section_.prefix() + field);
+    return inner ? inner : outer;
   }
 
   Result<double> positive(const JsonSection& rope, const char* field) const {
@@ -100,7 +131,8 @@ class RopeReader {
   Result<void> check_fields(const JsonSection& rope, const std::string& kind) const {
     for (const auto& [field, value] : rope.object().items()) {
       bool known = value.is_null() || field == "rope_type" || field == "type" ||
-                   field == "rope_theta" || field == "partial_rotary_factor";
+                   field == "rope_theta" || field == "partial_rotary_factor" ||
+                   (field == "factor" && value == 1);
       for (const std::string_view name : fields_of(kind)) known |= field == name;
       if (!known)
         return rope.error(field, fmt::format("is not known for rope of type {}", quote(kind)),
@@ -115,7 +147,7 @@ class RopeReader {
     if (kind == "linear" || kind == "dynamic") return {kFactor, kOriginal};
     if (kind == "llama3") return {kFactor, kOriginal, "low_freq_factor", "high_freq_factor"};
     if (kind == "yarn") return {kFactor, kOriginal, "attention_factor", "beta_fast", "beta_slow"};
-    if (kind == "longrope" || kind == "su")
+    if (kind == "longrope")
       return {kFactor, kOriginal, "attention_factor", "long_factor", "short_factor"};
     return {};
   }
@@ -123,7 +155,7 @@ class RopeReader {
   Result<void> scaling(const JsonSection& rope, const std::string& kind) {
     if (kind == "default") return {};
     if (kind == "llama3") return llama3(rope);
-    if (kind == "longrope" || kind == "su") return longrope(rope);
+    if (kind == "longrope") return longrope(rope);
     if (kind != "linear" && kind != "dynamic" && kind != "yarn")
       return rope.error("rope_type",
                         fmt::format("is {}; supported are default, linear, dynamic, yarn, llama3 "

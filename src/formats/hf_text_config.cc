@@ -32,9 +32,16 @@ void fill_in(json& object, const json& defaults) {
     if (!object.contains(field)) object[field] = value;
 }
 
-// Said once for all parts of a model.
-constexpr const char* kShared[] = {"quantization_config", "dtype", "torch_dtype",
-                                   "tie_word_embeddings"};
+// Said once for all parts of a model. What the parts say of their type may differ: it is that of
+// the files that counts.
+struct Shared {
+  const char* field;
+  bool may_differ;
+};
+constexpr Shared kShared[] = {{"quantization_config", false},
+                              {"dtype", true},
+                              {"torch_dtype", true},
+                              {"tie_word_embeddings", false}};
 
 }  // namespace
 
@@ -46,10 +53,14 @@ Result<HfTextConfig> parse_hf_text_config(std::string_view text, const std::stri
   if (!nested->is_object()) return outer.error("text_config", "is not an object");
   OCTAVO_TRY(const auto whole, outer.find_string("model_type"));
   HfTextConfig out{*nested, "text_config.", whole.value_or("?")};
-  for (const char* field : kShared)
-    if (const json* value = outer.find(field);
-        value && (!out.object.contains(field) || out.object[field].is_null()))
-      out.object[field] = *value;
+  for (const auto& [field, may_differ] : kShared) {
+    const json* value = outer.find(field);
+    if (!value) continue;
+    const bool is_given = out.object.contains(field) && !out.object[field].is_null();
+    if (is_given && !may_differ && out.object[field] != *value)
+      return outer.contradiction(field, out.prefix + field);
+    if (!is_given) out.object[field] = *value;
+  }
   if (out.object.value("model_type", json()) == "gemma3_text")
     fill_in(out.object, gemma3_defaults());
   return out;

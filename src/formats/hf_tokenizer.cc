@@ -7,6 +7,7 @@
 
 #include "base/file_map.h"
 #include "formats/json_section.h"
+#include "formats/named_templates.h"
 #include "formats/quote.h"
 #include "formats/tokenizer_json.h"
 
@@ -17,6 +18,8 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 
 constexpr size_t kMaxTemplateBytes = size_t{1} << 20;
+constexpr size_t kMaxTemplates = 32;
+constexpr const char* kMoreTemplates = "additional_chat_templates";
 
 std::string_view text_of(const FileMap& map) {
   return {reinterpret_cast<const char*>(map.bytes().data()), map.size()};
@@ -44,21 +47,23 @@ class FolderReader {
     const JsonSection config(object, path, "");
     OCTAVO_CHECK_OK(take_token(config, "bos_token", spec_.bos));
     OCTAVO_CHECK_OK(take_token(config, "eos_token", spec_.eos));
-    OCTAVO_CHECK_OK(take_token(config, "pad_token", spec_.padding));
+    // Nothing is computed with it.
+    if (const auto taken = take_token(config, "pad_token", spec_.padding); !taken)
+      spec_.notes.push_back(fmt::format("not used, and ignored: {}", taken.error().message));
     OCTAVO_CHECK_OK(take_rule(config, "add_bos_token", spec_.bos, spec_.add_bos));
     OCTAVO_CHECK_OK(take_rule(config, "add_eos_token", spec_.eos, spec_.add_eos));
     return take_template(config);
   }
 
-  // A file of its own counts more than the field.
-  Result<void> read_template_file() {
-    const std::string path = folder_ + "/chat_template.jinja";
-    if (!exists(path)) return {};
-    OCTAVO_TRY(const FileMap map, FileMap::open(path));
-    if (map.size() > kMaxTemplateBytes)
-      return fail(ErrorCode::unsupported, fmt::format("{}: has {} bytes, above the limit of {}",
-                                                      path, map.size(), kMaxTemplateBytes));
-    spec_.chat_template = text_of(map);
+  // Files of their own count more than the field.
+  Result<void> read_template_files() {
+    OCTAVO_TRY(auto source, read_template(folder_ + "/chat_template.jinja"));
+    if (source) spec_.chat_template = std::move(*source);
+    for (const std::string& name : names_of_more()) {
+      OCTAVO_TRY(source,
+                 read_template(fmt::format("{}/{}/{}.jinja", folder_, kMoreTemplates, name)));
+      if (source) add_named_template(name, *source, spec_);
+    }
     return {};
   }
 
@@ -78,6 +83,27 @@ class FolderReader {
   }
 
  private:
+  // Nothing if there is no such file.
+  static Result<std::optional<std::string>> read_template(const std::string& path) {
+    if (!exists(path)) return std::optional<std::string>();
+    OCTAVO_TRY(const FileMap map, FileMap::open(path));
+    if (map.size() > kMaxTemplateBytes)
+      return fail(ErrorCode::unsupported, fmt::format("{}: has {} bytes, above the limit of {}",
+                                                      path, map.size(), kMaxTemplateBytes));
+    return std::optional(std::string(text_of(map)));
+  }
+
+  // Of the templates beside the model's own, sorted.
+  std::vector<std::string> names_of_more() const {
+    std::vector<std::string> names;
+    std::error_code error;
+    for (fs::directory_iterator it(fs::path(folder_) / kMoreTemplates, error), end;
+         !error && it != end && names.size() < kMaxTemplates; it.increment(error))
+      if (it->path().extension() == ".jinja") names.push_back(it->path().stem().string());
+    std::ranges::sort(names);
+    return names;
+  }
+
   // A token is given by its spelling, alone or as an object's content.
   Result<void> take_token(const JsonSection& config, const char* field,
                           std::optional<TokenId>& id) const {
@@ -109,14 +135,19 @@ class FolderReader {
       return {};
     }
     if (!value->is_array()) return config.error("chat_template", "is neither text nor a list");
-    for (const json& entry : *value)
-      if (entry.is_object() && entry.value("name", json()) == json("default") &&
-          entry.value("template", json()).is_string())
-        spec_.chat_template = entry["template"].get<std::string>();
+    for (const json& entry : *value) {
+      const json name = entry.is_object() ? entry.value("name", json()) : json();
+      const json source = entry.is_object() ? entry.value("template", json()) : json();
+      if (!name.is_string() || !source.is_string())
+        return config.error("chat_template", "has an entry without a name or a template");
+      add_named_template(name.get_ref<const std::string&>(), source.get_ref<const std::string&>(),
+                         spec_);
+    }
     return {};
   }
 
   Result<void> add_end(const JsonSection& config, const json& id) {
+    if (id == -1) return {};  // none
     if (!id.is_number_unsigned() || id.get<uint64_t>() >= spec_.tokens.size())
       return config.error("eos_token_id", fmt::format("is {}, which is no token of tokenizer.json",
                                                       quote(id.dump())));
@@ -147,7 +178,7 @@ Result<TokenizerSpec> read_hf_tokenizer(const std::string& folder) {
   OCTAVO_TRY(TokenizerSpec spec, parse_tokenizer_json(text_of(map), path));
   FolderReader reader(folder, spec);
   OCTAVO_CHECK_OK(reader.read_tokenizer_config());
-  OCTAVO_CHECK_OK(reader.read_template_file());
+  OCTAVO_CHECK_OK(reader.read_template_files());
   OCTAVO_CHECK_OK(reader.read_ends());
   return spec;
 }

@@ -46,6 +46,17 @@ class JsonSection {
     return error(field, fmt::format("is not an integer from {} to {}", least, limit));
   }
 
+  // A number, or a list with the same one for each layer.
+  Result<std::optional<int64_t>> find_layer_number(const char* field, int64_t num_layers) const;
+
+  // The spelling of a setting that has two; nullptr: neither is there. Both may be, if they agree.
+  Result<const char*> one_of(const char* first, const char* second) const;
+  Result<std::optional<int64_t>> one_number(const char* first, const char* second, int64_t least,
+                                            int64_t limit = kMaxConfigNumber) const;
+
+  // What to say of two spellings of one setting that do not agree; `other` with its place.
+  tl::unexpected<Error> contradiction(std::string_view field, std::string_view other) const;
+
   Result<int64_t> number(const char* field, int64_t limit = kMaxConfigNumber) const {
     OCTAVO_TRY(const auto value, find_number(field, 1, limit));
     if (!value) return error(field, "is missing");

@@ -25,6 +25,7 @@ struct ModelFilePart {
   FileIdentity identity;
   std::span<const std::byte> bytes;
   uint64_t tables = 0;  // bytes before the first tensor
+  std::string path = {};
 };
 
 class ModelSource : public GgufMetadata {
@@ -62,8 +63,8 @@ class ModelSource : public GgufMetadata {
   // weights.
   virtual std::string conversion() const { return {}; }
 
-  // What the user should know about what was left out; mostly nothing.
-  virtual std::string note() const { return {}; }
+  // What the user should know about what was left out, or passed over.
+  virtual std::vector<std::string> notes() const { return {}; }
 
  protected:
   explicit ModelSource(GgufMetadata metadata) : GgufMetadata(std::move(metadata)) {}

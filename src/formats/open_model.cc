@@ -4,21 +4,29 @@
 
 #include <filesystem>
 
-#include "formats/gguf.h"
+#include "formats/gguf_parts.h"
 #include "formats/hf_model.h"
 
 namespace octavo {
+namespace {
+
+bool is_quantized(const WeightTypes& types) {
+  return types.matrices && *types.matrices != DType::f16 && *types.matrices != DType::bf16;
+}
+
+}  // namespace
 
 Result<std::unique_ptr<ModelSource>> open_model(const std::string& path, WeightTypes types) {
   std::error_code error;
   if (std::filesystem::is_directory(path, error)) return HfModel::open(path, types);
-  OCTAVO_TRY(GgufFile file, GgufFile::open(path));
-  if (types.matrices)
+  OCTAVO_TRY(std::unique_ptr<ModelSource> model, open_gguf(path));
+  if (is_quantized(types))
     return fail(ErrorCode::invalid_argument,
-                fmt::format("{}: the weights of a GGUF file are used as they are; --quantization, "
-                            "and --dtype float16 or bfloat16, are for folders of safetensors",
+                fmt::format("{}: the weights of a GGUF file are used as they are; --quantization "
+                            "is for folders of safetensors, and `octavo quantize` makes a smaller "
+                            "file of one",
                             path));
-  return std::make_unique<GgufFile>(std::move(file));
+  return model;
 }
 
 }  // namespace octavo

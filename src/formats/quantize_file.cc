@@ -5,7 +5,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <filesystem>
 
+#include "formats/gguf_part_name.h"
+#include "formats/quote.h"
 #include "formats/weight_fault.h"
 #include "tensor/dequant.h"
 #include "tensor/quantize.h"
@@ -131,10 +134,128 @@ std::vector<GgufTensorRow> rows_of(const WeightSource& source, const QuantizeRul
   return rows;
 }
 
+// The tensors of one file: [begin, end).
+struct Shard {
+  size_t begin = 0, end = 0;
+};
+
+// One after the other, as many as fit.
+std::vector<Shard> cut(const std::vector<GgufTensorRow>& rows, uint64_t max_bytes) {
+  std::vector<Shard> shards(1);
+  uint64_t bytes = 0;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    if (max_bytes > 0 && bytes > 0 && rows[i].bytes() > max_bytes - std::min(bytes, max_bytes)) {
+      shards.push_back({i, i});
+      bytes = 0;
+    }
+    bytes += rows[i].bytes();
+    shards.back().end = i + 1;
+  }
+  return shards;
+}
+
+Result<std::vector<std::string>> names_of(size_t count, const std::string& path) {
+  if (count == 1) return std::vector{path};
+  if (count > kMaxGgufParts)
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("{} would be {} files, above the limit of {}; allow larger ones",
+                            quote(path), count, kMaxGgufParts));
+  constexpr std::string_view kEnd = ".gguf";
+  const bool has_end = path.size() > kEnd.size() && path.ends_with(kEnd);
+  const GgufPartName name{path.substr(0, path.size() - (has_end ? kEnd.size() : 0)), 1,
+                          static_cast<uint32_t>(count)};
+  std::vector<std::string> names;
+  for (uint32_t number = 1; number <= name.count; ++number) names.push_back(name.of(number));
+  return names;
+}
+
+// The metadata is in the first file; all say where they stand.
+GgufPairs pairs_of(const GgufPairs& metadata, size_t shard, size_t count, size_t num_tensors,
+                   uint64_t alignment) {
+  GgufPairs pairs;
+  if (shard == 0)
+    pairs = metadata;
+  else if (alignment != kGgufDefaultAlignment)
+    pairs.set_u32("general.alignment", static_cast<uint32_t>(alignment));
+  if (count == 1) return pairs;
+  pairs.set_u16("split.no", static_cast<uint16_t>(shard));
+  pairs.set_u16("split.count", static_cast<uint16_t>(count));
+  pairs.set_i32("split.tensors.count", static_cast<int32_t>(num_tensors));
+  return pairs;
+}
+
+// The files together: none has its name before all are written.
+class ShardWriter {
+ public:
+  ShardWriter(const WeightSource& source, const QuantizeOptions& options, ThreadPool& pool)
+      : source_(source),
+        options_(options),
+        pool_(pool),
+        rows_(rows_of(source, options.rules)),
+        shards_(cut(rows_, options.max_shard_bytes)) {}
+
+  Result<QuantizeReport> write(const GgufPairs& metadata, const std::string& path) {
+    OCTAVO_TRY(report_.files, names_of(shards_.size(), path));
+    for (size_t i = 0; i < shards_.size(); ++i) OCTAVO_CHECK_OK(write_shard(metadata, i));
+    OCTAVO_CHECK_OK(finish());
+    return std::move(report_);
+  }
+
+ private:
+  Result<void> write_shard(const GgufPairs& metadata, size_t number) {
+    const Shard& shard = shards_[number];
+    std::vector<GgufTensorRow> rows(rows_.begin() + static_cast<ptrdiff_t>(shard.begin),
+                                    rows_.begin() + static_cast<ptrdiff_t>(shard.end));
+    OCTAVO_TRY(GgufFileWriter writer,
+               GgufFileWriter::create(
+                   report_.files[number], options_.overwrite,
+                   pairs_of(metadata, number, shards_.size(), rows_.size(), source_.alignment),
+                   std::move(rows), source_.alignment));
+    report_.file_bytes += writer.size();
+    for (size_t i = shard.begin; i < shard.end; ++i) {
+      const TensorView& tensor = source_.tensors[i];
+      const DType type = rows_[i].type;
+      if (options_.on_progress) options_.on_progress(i, rows_.size());
+      OCTAVO_TRY(const TensorView stored, read_tensor(source_, tensor, room_));
+      OCTAVO_CHECK_OK(
+          write_tensor(source_, stored, type, options_.stop, pool_, writer, report_.types[type]));
+      if (source_.drop) source_.drop(tensor);
+    }
+    writers_.push_back(std::move(writer));
+    return {};
+  }
+
+  Result<void> finish() {
+    for (size_t i = 0; i < writers_.size(); ++i) {
+      const auto finished = writers_[i].finish();
+      if (finished) continue;
+      std::error_code error;
+      for (size_t done = 0; done < i; ++done) std::filesystem::remove(report_.files[done], error);
+      return finished;
+    }
+    return {};
+  }
+
+  const WeightSource& source_;
+  const QuantizeOptions& options_;
+  ThreadPool& pool_;
+  const std::vector<GgufTensorRow> rows_;
+  const std::vector<Shard> shards_;
+  std::vector<GgufFileWriter> writers_;
+  std::vector<std::byte> room_;
+  QuantizeReport report_;
+};
+
 }  // namespace
 
 double QuantizedType::relative_error() const {
   return squares > 0 ? std::sqrt(lost_squares / squares) : 0;
+}
+
+Result<std::vector<std::string>> quantized_files(const WeightSource& source,
+                                                 const std::string& path,
+                                                 const QuantizeOptions& options) {
+  return names_of(cut(rows_of(source, options.rules), options.max_shard_bytes).size(), path);
 }
 
 Result<QuantizeReport> quantize_to_file(const WeightSource& source, const std::string& path,
@@ -142,21 +263,7 @@ Result<QuantizeReport> quantize_to_file(const WeightSource& source, const std::s
   GgufPairs metadata = source.metadata;
   metadata.set_u32("general.quantization_version", kQuantizationVersion);
   metadata.set_u32("general.file_type", gguf_file_type(options.rules.type));
-  const std::vector<GgufTensorRow> rows = rows_of(source, options.rules);
-  OCTAVO_TRY(GgufFileWriter writer,
-             GgufFileWriter::create(path, options.overwrite, metadata, rows, source.alignment));
-  QuantizeReport report{.types = {}, .file_bytes = writer.size()};
-  std::vector<std::byte> room;
-  for (size_t i = 0; i < rows.size(); ++i) {
-    const TensorView& tensor = source.tensors[i];
-    if (options.on_progress) options.on_progress(i, rows.size());
-    OCTAVO_TRY(const TensorView stored, read_tensor(source, tensor, room));
-    OCTAVO_CHECK_OK(write_tensor(source, stored, rows[i].type, options.stop, pool, writer,
-                                 report.types[rows[i].type]));
-    if (source.drop) source.drop(tensor);
-  }
-  OCTAVO_CHECK_OK(writer.finish());
-  return report;
+  return ShardWriter(source, options, pool).write(metadata, path);
 }
 
 }  // namespace octavo

@@ -2,11 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <filesystem>
 #include <limits>
 
+#include "formats/gguf_parts.h"
 #include "support/paths.h"
 #include "support/temp_folder.h"
 
@@ -163,6 +165,88 @@ TEST_F(QuantizeFile, StopsWhenAskedAndLeavesNothing) {
   ASSERT_FALSE(stopped);
   EXPECT_EQ(stopped.error().code, ErrorCode::cancelled);
   EXPECT_TRUE(is_empty());
+}
+
+class QuantizeShards : public QuantizeFile {
+ protected:
+  // Six matrices of one size and of values of their own.
+  WeightSource six() {
+    values_.clear();
+    for (int i = 0; i < 6; ++i) values_.insert(values_.end(), 256 * 4, static_cast<float>(i));
+    tensors_.clear();
+    for (size_t i = 0; i < 6; ++i) {
+      tensors_.push_back(matrix("blk." + std::to_string(i) + ".attn_q.weight"));
+      tensors_.back().data = std::as_bytes(std::span(values_).subspan(i * 1024, 1024));
+    }
+    WeightSource source{.name = "six", .tensors = tensors_};
+    source.metadata.set_string("general.name", "six");
+    return source;
+  }
+
+  Result<QuantizeReport> write(uint64_t max_bytes, const std::string& name = "out.gguf") {
+    const WeightSource source = six();
+    return quantize_to_file(
+        source, folder_.file(name),
+        {.rules = make_rules(DType::f32, true, source.tensors, 0), .max_shard_bytes = max_bytes},
+        *pool_);
+  }
+
+  static constexpr uint64_t kBytes = 4096;  // of each matrix
+};
+
+TEST_F(QuantizeShards, ReadBackAsOneModel) {
+  const auto report = write(2 * kBytes + 5);
+  ASSERT_TRUE(report) << report.error().message;
+  ASSERT_EQ(report->files.size(), 3u);
+  EXPECT_EQ(report->files[1], folder_.file("out-00002-of-00003.gguf"));
+  uint64_t bytes = 0;
+  for (const std::string& file : report->files) bytes += std::filesystem::file_size(file);
+  EXPECT_EQ(report->file_bytes, bytes);
+  const auto model = open_gguf(report->files[2]);
+  ASSERT_TRUE(model) << model.error().message;
+  EXPECT_EQ((*model)->get_string("general.name"), "six");
+  ASSERT_EQ((*model)->tensors().size(), 6u);
+  for (size_t i = 0; i < 6; ++i) {
+    const TensorView* tensor = (*model)->find_tensor(tensors_[i].name);
+    ASSERT_NE(tensor, nullptr);
+    EXPECT_TRUE(std::ranges::equal(tensor->data, tensors_[i].data)) << i;
+  }
+  // As gguf-split has them: types included.
+  const auto second = GgufFile::open(report->files[1], GgufPart::read);
+  ASSERT_TRUE(second) << second.error().message;
+  EXPECT_EQ(second->find("split.no")->type, GgufType::u16);
+  EXPECT_EQ(second->find("split.count")->type, GgufType::u16);
+  EXPECT_EQ(second->find("split.tensors.count")->type, GgufType::i32);
+  EXPECT_EQ(second->metadata().size(), 3u);
+  EXPECT_EQ(second->tensors().size(), 2u);
+}
+
+TEST_F(QuantizeShards, WhatFitsIsOneFile) {
+  const auto report = write(6 * kBytes);
+  ASSERT_TRUE(report) << report.error().message;
+  EXPECT_EQ(report->files, std::vector{folder_.file("out.gguf")});
+  const auto whole = GgufFile::open(folder_.file("out.gguf"));
+  ASSERT_TRUE(whole) << whole.error().message;
+  EXPECT_EQ(whole->find("split.count"), nullptr);
+}
+
+TEST_F(QuantizeShards, ATensorLargerThanTheLimitHasAFileOfItsOwn) {
+  const auto report = write(1, "all");
+  ASSERT_TRUE(report) << report.error().message;
+  ASSERT_EQ(report->files.size(), 6u);
+  EXPECT_EQ(report->files[5], folder_.file("all-00006-of-00006.gguf"));
+  EXPECT_TRUE(open_gguf(report->files[0]));
+}
+
+TEST_F(QuantizeShards, LeaveNothingWhereOneCannotBeWritten) {
+  folder_.write("out-00003-of-00003.gguf", "mine");
+  const auto refused = write(2 * kBytes);
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().message.find("out-00003-of-00003.gguf"), std::string::npos);
+  size_t files = 0;
+  for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator(folder_.file(".")))
+    ++files;
+  EXPECT_EQ(files, 1u);
 }
 
 }  // namespace

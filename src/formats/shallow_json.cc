@@ -34,6 +34,9 @@ ShallowJson parse_shallow_json(std::string_view text, int max_depth) {
 
 StrictJson parse_strict_json(std::string_view text, int max_depth) {
   using Event = nlohmann::json::parse_event_t;
+  // The parser takes U+0000 for the end of the text, whatever follows.
+  if (text.find('\0') != std::string_view::npos)
+    return {{nlohmann::json(nlohmann::json::value_t::discarded), false}, std::nullopt};
   int deepest = 0;
   std::optional<std::string> repeated;
   Keys keys;

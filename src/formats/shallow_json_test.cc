@@ -5,10 +5,17 @@
 namespace octavo {
 namespace {
 
+using namespace std::string_view_literals;
+
 TEST(ShallowJson, NoticesDepth) {
   EXPECT_FALSE(parse_shallow_json("[[1]]", 2).too_deep);
   EXPECT_TRUE(parse_shallow_json("[[[1]]]", 2).too_deep);
   EXPECT_TRUE(parse_shallow_json("[1", 2).root.is_discarded());
+}
+
+TEST(ShallowJson, EndsWithTheText) {
+  for (const std::string_view text : {"{}\0"sv, "{}\0{}"sv, "\0"sv, "{\"a\":\0 1}"sv})
+    EXPECT_TRUE(parse_shallow_json(text, 2).root.is_discarded());
 }
 
 TEST(ShallowJson, NoticesRepeatedKeys) {

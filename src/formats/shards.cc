@@ -1,10 +1,12 @@
 #include "formats/shards.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <filesystem>
 #include <map>
+#include <span>
 
 #include "formats/quote.h"
 #include "formats/shallow_json.h"
@@ -39,6 +41,15 @@ tl::unexpected<Error> no_weights(const std::string& folder) {
                           pickled ? "; pytorch_model.bin can run programs and is not read: convert "
                                     "it to safetensors first"
                                   : ""));
+}
+
+// The first few of them.
+std::string some_of(const std::vector<std::string>& names) {
+  constexpr size_t kMost = 5;
+  const auto shown = std::span(names).first(std::min(names.size(), kMost));
+  const std::string rest =
+      names.size() > kMost ? fmt::format(" and {} more", names.size() - kMost) : "";
+  return fmt::format("{}{}", fmt::join(shown, ", "), rest);
 }
 
 }  // namespace
@@ -78,74 +89,105 @@ Result<Shards> Shards::open(const std::string& folder, Integers integers) {
   Shards shards;
   const std::string single = fmt::format("{}/{}", folder, kSingle);
   const std::string index_path = fmt::format("{}/{}", folder, kIndex);
-  if (exists(single)) {
+  if (exists(index_path)) {
+    OCTAVO_TRY(const FileMap text, FileMap::open(index_path));
+    OCTAVO_TRY(const ShardIndex index,
+               ShardIndex::parse({reinterpret_cast<const char*>(text.bytes().data()), text.size()},
+                                 index_path));
+    OCTAVO_CHECK_OK(shards.open_listed(folder, index, integers));
+    OCTAVO_CHECK_OK(shards.take_listed(index, index_path));
+  } else if (exists(single)) {
     OCTAVO_TRY(SafetensorsFile file, SafetensorsFile::open(single, integers));
     shards.files_.push_back(std::move(file));
-    OCTAVO_CHECK_OK(shards.collect());
-    return shards;
+    shards.take_all();
+  } else {
+    return no_weights(folder);
   }
-  if (!exists(index_path)) return no_weights(folder);
-  OCTAVO_TRY(const FileMap text, FileMap::open(index_path));
-  OCTAVO_TRY(const ShardIndex index,
-             ShardIndex::parse({reinterpret_cast<const char*>(text.bytes().data()), text.size()},
-                               index_path));
-  for (const std::string& name : index.files) {
-    OCTAVO_TRY(SafetensorsFile file,
-               SafetensorsFile::open(fmt::format("{}/{}", folder, name), integers));
-    shards.files_.push_back(std::move(file));
-  }
-  OCTAVO_CHECK_OK(shards.collect());
-  OCTAVO_CHECK_OK(shards.compare(index, index_path));
+  shards.note_other_files(folder);
   return shards;
 }
 
-Result<void> Shards::collect() {
-  std::vector<std::string_view> names;
-  const auto note = [&](const auto& tensor, const SafetensorsFile& file) {
-    names.push_back(tensor.name);
-    places_.push_back(&file);
-  };
-  for (const SafetensorsFile& file : files_) {
-    for (const TensorView& tensor : file.tensors()) {
-      tensors_.push_back({&tensor, &file});
-      note(tensor, file);
-    }
-    for (const IntegerTensor& tensor : file.integers()) {
-      integers_.push_back({&tensor, &file});
-      note(tensor, file);
-    }
+Result<void> Shards::open_listed(const std::string& folder, const ShardIndex& index,
+                                 Integers integers) {
+  for (const std::string& name : index.files) {
+    const std::string path = fmt::format("{}/{}", folder, name);
+    const std::string single = fmt::format("{}/{}", folder, kSingle);
+    if (!exists(path) && exists(single))
+      return fail(
+          ErrorCode::not_found,
+          fmt::format("{} is not there, though {} lists it; if {} is the whole model, remove "
+                      "the index",
+                      path, kIndex, kSingle));
+    OCTAVO_TRY(SafetensorsFile file, SafetensorsFile::open(path, integers));
+    files_.push_back(std::move(file));
   }
-  index_ = NameIndex(names);
-  const auto twice = index_.duplicate();
-  if (!twice) return {};
-  std::vector<std::string_view> where;
-  for (size_t i = 0; i < names.size(); ++i)
-    if (names[i] == *twice) where.push_back(places_[i]->file());
-  return fail(ErrorCode::corrupt_file,
-              fmt::format("{}: tensor {} is also in {}", where[1], quote(*twice), where[0]));
+  return {};
 }
 
-Result<void> Shards::compare(const ShardIndex& index, const std::string& name) const {
-  for (const ShardIndex::Entry& entry : index.entries) {
-    const auto found = index_.find(entry.tensor);
-    if (!found || places_[*found] != &files_[entry.file])
-      return fail(ErrorCode::corrupt_file,
-                  fmt::format("{}: tensor {} is missing, though {} says that it is there",
-                              files_[entry.file].file(), quote(entry.tensor), name));
+void Shards::take_all() {
+  for (const SafetensorsFile& file : files_) {
+    for (const TensorView& tensor : file.tensors()) tensors_.push_back({&tensor, &file});
+    for (const IntegerTensor& tensor : file.integers()) integers_.push_back({&tensor, &file});
   }
+}
+
+// Of a tensor that several files have, the one that the index says.
+Result<void> Shards::take_listed(const ShardIndex& index, const std::string& name) {
   std::vector<std::string_view> listed;
   for (const ShardIndex::Entry& entry : index.entries) listed.push_back(entry.tensor);
   const NameIndex known(listed);
-  const auto unlisted = [&](const std::string& tensor,
-                            const SafetensorsFile& file) -> Result<void> {
-    if (known.find(tensor)) return {};
-    return fail(ErrorCode::corrupt_file,
-                fmt::format("{}: tensor {} is there, but {} does not list it", file.file(),
-                            quote(tensor), name));
+  std::vector<bool> found(listed.size());
+  std::map<const SafetensorsFile*, std::vector<std::string>> ignored;
+  const auto take = [&](const auto& tensor, const SafetensorsFile& file,
+                        auto& taken) -> Result<void> {
+    const auto entry = known.find(tensor.name);
+    if (!entry)
+      return fail(ErrorCode::corrupt_file,
+                  fmt::format("{}: tensor {} is there, but {} does not list it", file.file(),
+                              quote(tensor.name), name));
+    if (&files_[index.entries[*entry].file] != &file) {
+      ignored[&file].push_back(quote(tensor.name));
+      return {};
+    }
+    taken.push_back({&tensor, &file});
+    found[*entry] = true;
+    return {};
   };
-  for (const auto& [view, file] : tensors_) OCTAVO_CHECK_OK(unlisted(view->name, *file));
-  for (const auto& [view, file] : integers_) OCTAVO_CHECK_OK(unlisted(view->name, *file));
+  for (const SafetensorsFile& file : files_) {
+    for (const TensorView& tensor : file.tensors()) OCTAVO_CHECK_OK(take(tensor, file, tensors_));
+    for (const IntegerTensor& tensor : file.integers())
+      OCTAVO_CHECK_OK(take(tensor, file, integers_));
+  }
+  const auto missing = std::ranges::find(found, false);
+  if (missing != found.end()) {
+    const ShardIndex::Entry& entry = index.entries[static_cast<size_t>(missing - found.begin())];
+    return fail(ErrorCode::corrupt_file,
+                fmt::format("{}: tensor {} is missing, though {} says that it is there",
+                            files_[entry.file].file(), quote(entry.tensor), name));
+  }
+  for (const auto& [file, names] : ignored)
+    notes_.push_back(fmt::format("{}: {}, which {} says to be in another file: ignored here",
+                                 file->file(), some_of(names), kIndex));
   return {};
+}
+
+// Who looks at them may think that they count.
+void Shards::note_other_files(const std::string& folder) {
+  std::vector<std::string> others;
+  std::error_code error;
+  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
+    const std::string name = it->path().filename().string();
+    const bool is_read = std::ranges::any_of(files_, [&](const SafetensorsFile& file) {
+      return fs::path(file.file()).filename() == name;
+    });
+    if (is_plain_name(name) && !is_read) others.push_back(quote(name));
+  }
+  if (others.empty()) return;
+  std::ranges::sort(others);
+  notes_.push_back(fmt::format("{}: weights in {} are ignored: the model's are in {}", folder,
+                               some_of(others),
+                               files_.size() > 1 ? "the files that the index lists"
+                                                 : fs::path(files_[0].file()).filename().string()));
 }
 
 }  // namespace octavo

@@ -1,5 +1,6 @@
-// The tensors of a Hugging Face folder: one file model.safetensors, or several that
-// model.safetensors.index.json lists.
+// The tensors of a Hugging Face folder: those of the files that model.safetensors.index.json lists,
+// or, without an index, of one file model.safetensors. Where files contradict each other the index
+// is right, and a note says what is ignored.
 #pragma once
 
 #include <string>
@@ -45,17 +46,19 @@ class Shards {
   std::span<const SafetensorsFile> files() const { return files_; }
   std::span<const ShardTensor> tensors() const { return tensors_; }
   std::span<const ShardIntegers> integers() const { return integers_; }
+  std::span<const std::string> notes() const { return notes_; }
 
  private:
   Shards() = default;
-  Result<void> collect();
-  Result<void> compare(const ShardIndex& index, const std::string& name) const;
+  Result<void> open_listed(const std::string& folder, const ShardIndex& index, Integers integers);
+  void take_all();
+  Result<void> take_listed(const ShardIndex& index, const std::string& name);
+  void note_other_files(const std::string& folder);
 
   std::vector<SafetensorsFile> files_;  // not changed after tensors_ points into it
   std::vector<ShardTensor> tensors_;
   std::vector<ShardIntegers> integers_;
-  std::vector<const SafetensorsFile*> places_;  // of the names of the index
-  NameIndex index_;                             // of all tensors
+  std::vector<std::string> notes_;
 };
 
 }  // namespace octavo

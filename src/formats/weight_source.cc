@@ -8,6 +8,7 @@
 #include <map>
 #include <optional>
 
+#include "formats/gguf_parts.h"
 #include "formats/gguf_tokenizer_pairs.h"
 #include "formats/quote.h"
 #include "tensor/dequant.h"
@@ -113,14 +114,15 @@ Result<void> note_rope(const HfModel& folder, std::vector<std::string>& notes) {
 
 }  // namespace
 
-Result<WeightSource> weight_source(const GgufFile& file) {
-  WeightSource source{.name = file.file(),
-                      .tensors = file.tensors(),
-                      .alignment = file.alignment(),
-                      .drop = [&file](const TensorView& tensor) { file.drop(tensor); }};
-  for (const GgufEntry& entry : file.metadata())
+Result<WeightSource> weight_source(const ModelSource& gguf) {
+  WeightSource source{.name = gguf.file(),
+                      .tensors = gguf.tensors(),
+                      .drop = [&gguf](const TensorView& tensor) { gguf.drop(tensor); }};
+  for (const GgufEntry& entry : gguf.metadata())
     if (!entry.key.starts_with("split.")) source.metadata.copy(entry);
-  OCTAVO_TRY(source.num_experts, num_experts(file));
+  OCTAVO_TRY(const auto alignment, gguf.find_u32("general.alignment"));
+  source.alignment = alignment.value_or(source.alignment);
+  OCTAVO_TRY(source.num_experts, num_experts(gguf));
   return source;
 }
 
@@ -150,10 +152,9 @@ Result<OpenWeightSource> open_weight_source(const std::string& path) {
     OCTAVO_TRY(WeightSource weights, weight_source(*folder));
     return OpenWeightSource{std::move(folder), std::move(weights)};
   }
-  OCTAVO_TRY(GgufFile opened, GgufFile::open(path));
-  auto file = std::make_unique<GgufFile>(std::move(opened));
-  OCTAVO_TRY(WeightSource weights, weight_source(*file));
-  return OpenWeightSource{std::move(file), std::move(weights)};
+  OCTAVO_TRY(std::unique_ptr<ModelSource> model, open_gguf(path));
+  OCTAVO_TRY(WeightSource weights, weight_source(*model));
+  return OpenWeightSource{std::move(model), std::move(weights)};
 }
 
 }  // namespace octavo

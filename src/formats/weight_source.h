@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "base/result.h"
-#include "formats/gguf.h"
 #include "formats/gguf_writer.h"
 #include "formats/hf_model.h"
+#include "formats/model_source.h"
 
 namespace octavo {
 
@@ -22,15 +22,15 @@ struct WeightSource {
   GgufPairs metadata = {};
   std::span<const TensorView> tensors = {};  // names are canonical
   int num_experts = 0;
-  uint64_t alignment = 32;  // that of `metadata`
+  uint64_t alignment = kGgufDefaultAlignment;  // that of `metadata`
   // One of `tensors` with its bytes, which may be in `room`; empty: they are there already.
   std::function<Result<TensorView>(const TensorView&, std::vector<std::byte>& room)> read = {};
   std::function<void(const TensorView&)> drop = {};  // a tensor that is not needed again
   std::vector<std::string> notes = {};               // what of the model a GGUF file cannot say
 };
 
-// `file` must outlive the source.
-Result<WeightSource> weight_source(const GgufFile& file);
+// Of a model in GGUF, which must outlive the source.
+Result<WeightSource> weight_source(const ModelSource& gguf);
 
 // The same of a folder, which must outlive the source, with its tokenizer. Errors: those of
 // ModelSource::tokenizer; corrupt_file (a layer lacks a tensor that another has, or has it in

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "formats/gguf.h"
 #include "formats/gguf_tokenizer.h"
 #include "formats/quantize_file.h"
 #include "support/paths.h"

@@ -14,6 +14,7 @@ using Clock = std::chrono::steady_clock;
 constexpr size_t kReadBytes = 4 << 10;    // each connection has a buffer of this size
 constexpr size_t kInboxBytes = 64 << 10;  // pipelined bytes that are kept during an answer
 constexpr size_t kKeptBytes = 16 << 10;   // of a buffer that has become empty
+constexpr size_t kMinPendingChunks = 8;   // of a stream, however large
 constexpr std::chrono::seconds kLinger{5};
 
 double seconds_of(Clock::time_point time) {
@@ -28,7 +29,7 @@ void trim(std::string& empty) {
 class ConnectionExchange : public Exchange {
  public:
   ConnectionExchange(std::shared_ptr<Connection> connection, uint64_t id, Request request,
-                     BodyBudget::Share memory)
+                     MemoryBudget::Share memory)
       : connection_(std::move(connection)),
         id_(id),
         memory_(std::move(memory)),
@@ -36,11 +37,16 @@ class ConnectionExchange : public Exchange {
   ~ConnectionExchange() override { connection_->dropped(id_); }
 
   const Request& request() const override { return request_; }
+  std::string& body() override { return request_.body; }
+  bool reserve(size_t bytes) override { return memory_.resize(bytes); }
   void respond(Response response) override { connection_->answer(id_, std::move(response)); }
   void begin_stream(Response head, StreamOptions options) override {
     connection_->begin_stream(id_, std::move(head), std::move(options));
   }
   bool write(std::string chunk) override { return connection_->write(id_, std::move(chunk)); }
+  void when_written(std::function<void()> work) override {
+    connection_->when_written(std::move(work));
+  }
   void end_stream(std::string last) override { connection_->end_stream(id_, std::move(last)); }
   void on_disconnect(std::function<void()> gone) override {
     connection_->on_disconnect(id_, std::move(gone));
@@ -50,7 +56,7 @@ class ConnectionExchange : public Exchange {
  private:
   std::shared_ptr<Connection> connection_;
   uint64_t id_;
-  BodyBudget::Share memory_;  // of the request; given back after it
+  MemoryBudget::Share memory_;  // of the request; given back after it
   Request request_;
 };
 
@@ -97,13 +103,25 @@ asio::awaitable<bool> Connection::wait(Timer& timer, Time deadline) {
 
 asio::awaitable<void> Connection::run([[maybe_unused]] std::shared_ptr<Connection> self,
                                       bool busy) {
+  bool has_failed = false;
   try {
     const bool ready = co_await handshake();
     if (ready) co_await serve_all(busy);
   } catch (...) {
-    // No memory, most likely: this connection is given up.
+    has_failed = true;  // no memory, most likely: this connection is given up
   }
+  if (has_failed && open_ && answer_ == Answer::done) co_await give_up();
   peer_gone(true);
+}
+
+asio::awaitable<void> Connection::give_up() {
+  try {
+    std::string().swap(inbox_);
+    refuse(503, "the server has no memory left for this request; try again later");
+    co_await linger();
+  } catch (...) {
+    // Not even for that.
+  }
 }
 
 asio::awaitable<void> Connection::serve_all(bool busy) {
@@ -169,13 +187,14 @@ asio::awaitable<void> Connection::write_loop([[maybe_unused]] std::shared_ptr<Co
     }
     is_writing_ = false;
     changed_.cancel();  // `linger` waits for this
+    tell_written();
   }
 }
 
 // False: the connection has to end.
 asio::awaitable<bool> Connection::serve_one() {
   RequestReader reader(setup_->limits);
-  BodyBudget::Share memory(setup_->bodies);
+  MemoryBudget::Share memory(setup_->memory);
   const bool is_read = co_await read_request(reader, memory);
   if (!is_read) co_return false;
   keep_alive_ = reader.keep_alive();
@@ -201,7 +220,7 @@ asio::awaitable<void> Connection::wait_for_answer() {
 }
 
 // False: there is none, and whatever had to be said about it has been.
-asio::awaitable<bool> Connection::read_request(RequestReader& reader, BodyBudget::Share& memory) {
+asio::awaitable<bool> Connection::read_request(RequestReader& reader, MemoryBudget::Share& memory) {
   const ServerLimits& limits = setup_->limits;
   idle_ = true;
   is_head_ = false;
@@ -223,7 +242,7 @@ asio::awaitable<bool> Connection::read_request(RequestReader& reader, BodyBudget
     }
     if (state != RequestReader::State::head && !std::exchange(asked, true) && is_refused(reader))
       co_return false;
-    if (!memory.grow_to(reader.body_bytes())) {
+    if (!memory.resize(reader.body_bytes())) {
       refuse(503, "the server holds as many bytes of requests as it takes; try again later");
       co_return false;
     }
@@ -329,6 +348,7 @@ void Connection::peer_gone(bool lost) {
     keep_alive_timer_.cancel();
   }
   for (Timer* timer : {&changed_, &room_, &to_write_}) timer->cancel();
+  tell_written();
   if (answer_ != Answer::done)
     if (const auto gone = std::exchange(gone_, nullptr)) gone();
 }
@@ -374,7 +394,10 @@ void Connection::keep_alive_later(uint64_t id) {
 }
 
 bool Connection::write(uint64_t id, std::string chunk) {
-  if (!open_ || pending_ + chunk.size() > max_pending_) return false;
+  // Of large chunks the bound is a number, or who asks for those could not be served at all.
+  const size_t bound = std::max<size_t>(max_pending_, kMinPendingChunks * chunk.size());
+  const bool has_begun = max_pending_ > 0;
+  if (!open_ || !has_begun || pending_ + chunk.size() > bound) return false;
   // Counted now: the writer may call many times before the first post is carried out.
   pending_ += chunk.size();
   post([self = shared_from_this(), id, chunk = std::move(chunk)] {
@@ -382,6 +405,18 @@ bool Connection::write(uint64_t id, std::string chunk) {
     if (self->is_current(id, Answer::streaming)) self->send_chunk(chunk);
   });
   return true;
+}
+
+void Connection::when_written(std::function<void()> work) {
+  post([self = shared_from_this(), work = std::move(work)] {
+    self->written_ = work;
+    self->tell_written();
+  });
+}
+
+void Connection::tell_written() {
+  if (open_ && (is_writing_ || !outbox_.empty())) return;
+  if (const auto work = std::exchange(written_, nullptr)) work();
 }
 
 void Connection::end_stream(uint64_t id, std::string last) {

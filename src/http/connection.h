@@ -10,8 +10,8 @@
 #include <memory>
 #include <string>
 
-#include "http/body_budget.h"
 #include "http/io_loop.h"
+#include "http/memory_budget.h"
 #include "http/request_reader.h"
 #include "http/response_text.h"
 #include "http/transport.h"
@@ -21,7 +21,7 @@ namespace octavo::http {
 // Of all connections of a server.
 struct ConnectionSetup {
   ServerLimits limits;
-  std::shared_ptr<BodyBudget> bodies;
+  std::shared_ptr<MemoryBudget> memory;
   Handler handler;
   std::function<std::optional<Response>(const Request& head)> on_head;
   std::function<Response(int status, const std::string& why)> on_fault;
@@ -45,6 +45,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void answer(uint64_t id, Response response);
   void begin_stream(uint64_t id, Response head, StreamOptions options);
   bool write(uint64_t id, std::string chunk);
+  void when_written(std::function<void()> work);
   void end_stream(uint64_t id, std::string last);
   void on_disconnect(uint64_t id, std::function<void()> gone);
   void dropped(uint64_t id);
@@ -57,10 +58,11 @@ class Connection : public std::enable_shared_from_this<Connection> {
   boost::asio::awaitable<void> run(std::shared_ptr<Connection> self, bool busy);
   boost::asio::awaitable<void> read_loop(std::shared_ptr<Connection> self);
   boost::asio::awaitable<void> write_loop(std::shared_ptr<Connection> self);
+  boost::asio::awaitable<void> give_up();
   boost::asio::awaitable<bool> handshake();
   boost::asio::awaitable<void> serve_all(bool busy);
   boost::asio::awaitable<bool> serve_one();
-  boost::asio::awaitable<bool> read_request(RequestReader& reader, BodyBudget::Share& memory);
+  boost::asio::awaitable<bool> read_request(RequestReader& reader, MemoryBudget::Share& memory);
   boost::asio::awaitable<void> wait_for_answer();
   boost::asio::awaitable<void> linger();
   boost::asio::awaitable<void> end_sending(std::shared_ptr<Connection> self);
@@ -75,6 +77,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void send(std::string bytes);
   void send_chunk(std::string_view data);
   void peer_gone(bool lost);
+  void tell_written();
   void finish_answer();
   bool is_current(uint64_t id, Answer state) const {
     return id == exchange_id_ && state == answer_;
@@ -101,7 +104,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   uint64_t exchange_id_ = 0;  // of the present exchange
   Answer answer_ = Answer::done;
   bool keep_alive_ = false, is_http10_ = false, is_head_ = false;
-  std::function<void()> gone_;  // the exchange's
+  std::function<void()> gone_, written_;  // the exchange's
   StreamOptions stream_;
   Time last_write_{};
 };

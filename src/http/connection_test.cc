@@ -106,7 +106,7 @@ TEST(Limits, LargeBodiesCostNoMemory) {
 TEST(Limits, BodiesOfAllConnectionsAreBounded) {
   Exchanges exchanges;
   ServerOptions options = options_of(exchanges);
-  options.limits = {.max_body_bytes = 80'000, .max_all_bodies_bytes = 100'000};
+  options.limits = {.max_body_bytes = 80'000, .max_request_memory_bytes = 100'000};
   const auto server = serve(options);
   const std::string request = post_request("/", std::string(80'000, 'x'));
   RawClient first(server->port());
@@ -132,9 +132,18 @@ TEST(Limits, BodiesOfAllConnectionsAreBounded) {
   EXPECT_EQ(first.read_response().status, 200);
 }
 
+TEST(Limits, ABodyThatNeverFitsIsTooLarge) {
+  ServerOptions options = echo_options();
+  options.limits = {.max_body_bytes = 80'000, .max_request_memory_bytes = 70'000};
+  const auto server = serve(options);
+  RawClient client(server->port());
+  client.send(post_request("/", std::string(75'000, 'x')));
+  EXPECT_EQ(client.read_response().status, 413);
+}
+
 TEST(Limits, BytesOfBodiesThatWereGivenUpAreFreeAgain) {
   ServerOptions options = echo_options();
-  options.limits = {.max_body_bytes = 80'000, .max_all_bodies_bytes = 80'000};
+  options.limits = {.max_body_bytes = 80'000, .max_request_memory_bytes = 80'000};
   const auto server = serve(options);
   const std::string request = post_request("/", std::string(80'000, 'x'));
   for (int i = 0; i < 5; ++i) {

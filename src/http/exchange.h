@@ -29,13 +29,22 @@ class Exchange {
 
   virtual const Request& request() const = 0;
 
+  // The request's own body, for who decodes it, or has read it and needs it no longer; and how much
+  // memory the request has of ServerLimits::max_request_memory_bytes, at first its body's size.
+  // False: there is not so much left. Both: of one thread at a time.
+  virtual std::string& body() = 0;
+  virtual bool reserve(size_t bytes) = 0;
+
   virtual void respond(Response response) = 0;
 
   // The head goes out at once, chunked; response.body, if any, is the first write().
   virtual void begin_stream(Response head, StreamOptions options) = 0;
-  // One chunk, flushed. False: more than max_pending_bytes would lie here, so it was not taken; or
-  // the client has gone.
+  // One chunk, flushed. False: more than max_pending_bytes, and than a few such chunks, would lie
+  // here, so it was not taken; or the client has gone.
   virtual bool write(std::string chunk) = 0;
+  // Calls `work` on the connection's thread once nothing that was written waits for the client, or
+  // it has gone.
+  virtual void when_written(std::function<void()> work) = 0;
   // After what was written, and `last`, which may exceed the bound.
   virtual void end_stream(std::string last = {}) = 0;
 

@@ -149,11 +149,24 @@ TEST_F(Stream, OfASlowReaderIsBounded) {
       std::this_thread::sleep_for(Milliseconds(1));
     }
   }
-  EXPECT_FALSE(exchange->write(std::string(100'001, 'x')));
   exchange->end_stream("too slow");
   const RawResponse response = slow.read_response();
   EXPECT_EQ(response.body.size(), taken * chunk.size() + 8);
   EXPECT_TRUE(response.body.ends_with("xtoo slow"));
+}
+
+// Each of them alone is more than the bound, so that of those there is another one.
+TEST_F(Stream, OfLargeChunksIsBoundedByTheirNumber) {
+  RawClient slow(server_->port(), "127.0.0.1", 4096);
+  const auto exchange = ask(slow, get_request("/"));
+  exchange->begin_stream({}, {.max_pending_bytes = 1000});
+  const std::string chunk(10 << 20, 'x');
+  size_t taken = 0;
+  while (taken < 20 && exchange->write(chunk)) ++taken;
+  EXPECT_GT(taken, 1u);
+  EXPECT_LT(taken, 20u);
+  exchange->end_stream("too slow");
+  EXPECT_EQ(slow.read_response().body.size(), taken * chunk.size() + 8);
 }
 
 TEST_F(Stream, OfASlowReaderTakesMoreWhenItHasRead) {

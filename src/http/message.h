@@ -18,14 +18,19 @@ const std::string* find_header(const Headers& headers, std::string_view name);
 
 struct Request {
   std::string method;  // "POST"
-  std::string path;    // "/v1/models/a b", percent-decoded; always begins with a slash
-  std::string query;   // after the question mark, as it was sent
-  Headers headers;     // in their order; values without spaces around them
+  // "/v1/models/a b", percent-decoded but for %2F and %25: an escaped slash is no slash, or the
+  // rules on paths of a proxy in front would be passed by. Always begins with a slash.
+  std::string path;
+  std::string query;  // after the question mark, as it was sent
+  Headers headers;    // in their order; values without spaces around them
   std::string body;
   std::string remote_address;  // "127.0.0.1"; of a Unix socket "unix"
   bool is_tls = false;
   double received_s = 0;  // steady clock, when its first byte came
 };
+
+// What is left to decode in a part of Request::path that is a name.
+std::string decoded_name(std::string_view part);
 
 struct Response {
   int status = 200;

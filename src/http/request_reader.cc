@@ -10,11 +10,13 @@
 #include <charconv>
 #include <cstring>
 #include <limits>
+#include <new>
 #include <optional>
 #include <stdexcept>
 #include <utility>
 
 #include "http/hex.h"
+#include "http/host.h"
 
 namespace octavo::http {
 namespace {
@@ -51,20 +53,23 @@ bool has_folded_line(std::string_view head) {
          head.find("\r\n\t") != std::string_view::npos;
 }
 
+// An escaped slash parts nothing, so it stays escaped (Request::path), and so that the two can be
+// told apart, so does an escaped percent sign.
+bool stays_escaped(char c) { return c == '/' || c == '%'; }
+
 // Nothing: a bad escape, or one of a control character.
-std::optional<std::string> percent_decoded(std::string_view text) {
+std::optional<std::string> path_of(std::string_view text) {
   std::string out;
   for (size_t i = 0; i < text.size(); ++i) {
-    char c = text[i];
-    if (c == '%') {
-      const int high = i + 2 < text.size() ? hex_digit(text[i + 1]) : -1;
-      const int low = high >= 0 ? hex_digit(text[i + 2]) : -1;
-      if (high < 0 || low < 0) return std::nullopt;
-      c = static_cast<char>(high * 16 + low);
-      i += 2;
-    }
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) return std::nullopt;
-    out += c;
+    const bool is_escape = text[i] == '%';
+    const int byte = is_escape ? escaped_byte(text.substr(i)) : static_cast<unsigned char>(text[i]);
+    if (byte < 0x20 || byte == 0x7f) return std::nullopt;
+    const auto c = static_cast<char>(byte);
+    if (is_escape && stays_escaped(c))
+      out += c == '/' ? "%2F" : "%25";
+    else
+      out += c;
+    if (is_escape) i += 2;
   }
   return out;
 }
@@ -108,13 +113,22 @@ void RequestReader::fault(int status, std::string why) {
 }
 
 RequestReader::State RequestReader::feed(std::string& inbox) {
+  try {
+    read(inbox);
+  } catch (const std::bad_alloc&) {
+    std::string().swap(body_.body());
+    fault(503, "the server has no memory left for this request; try again later");
+  }
+  return state_;
+}
+
+void RequestReader::read(std::string& inbox) {
   if (state_ == State::head) skip_empty_line(inbox);
   if (state_ == State::head) find_head(inbox);
   if (state_ == State::body) {
     inbox.erase(0, body_.feed(inbox));
     check_body();
   }
-  return state_;
 }
 
 // One before a request is forgiven: old clients end a body with it.
@@ -214,7 +228,9 @@ void RequestReader::check_expect() {
 void RequestReader::check_host() {
   const auto hosts = count_of("host");
   if (hosts > 1 || (hosts == 0 && !is_http10_))
-    fault(400, "a request names one Host, and this one does not");
+    return fault(400, "a request names one Host, and this one does not");
+  if (hosts == 1 && !parse_host(*find_header(request_.headers, "host")))
+    fault(400, "the Host header is no host, alone or with a port");
 }
 
 size_t RequestReader::count_of(std::string_view name) const {
@@ -225,7 +241,7 @@ size_t RequestReader::count_of(std::string_view name) const {
 
 // What the target names counts, whatever the header says (RFC 9112, 3.2.2).
 void RequestReader::replace_host(std::string_view host) {
-  if (host.empty() || host.find('@') != std::string_view::npos)
+  if (host.empty() || !parse_host(host))
     return fault(400, "the address of the request names no proper host");
   std::erase_if(request_.headers,
                 [](const Header& header) { return beast::iequals(header.name, "host"); });
@@ -240,7 +256,7 @@ void RequestReader::take_target(std::string_view target) {
   const std::string_view all = std::string_view(path).substr(0, path.find('#'));
   const size_t question = all.find('?');
   if (question != std::string_view::npos) request_.query = all.substr(question + 1);
-  auto decoded = percent_decoded(all.substr(0, question));
+  auto decoded = path_of(all.substr(0, question));
   if (!decoded) return fault(400, "the path has a wrong escape, or one of a control character");
   request_.path = std::move(*decoded);
 }

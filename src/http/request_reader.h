@@ -35,6 +35,7 @@ class RequestReader {
 
  private:
   void fault(int status, std::string why);  // the first one counts
+  void read(std::string& inbox);
   void skip_empty_line(std::string& inbox);
   void find_head(std::string& inbox);
   void parse_head(std::string_view head);

@@ -118,9 +118,17 @@ TEST(RequestReader, TakesThePathOutOfEachFormOfTarget) {
   EXPECT_EQ(path_of("HTTPS://other/a"), "/a");
   EXPECT_EQ(path_of("http://other"), "/");
   EXPECT_EQ(path_of("http://other?x=/a"), "/");
-  EXPECT_EQ(path_of("/%E4%b8%AD%2f%3F"), "/中/?");
+  EXPECT_EQ(path_of("/%E4%b8%AD%3F"), "/中?");
   EXPECT_EQ(read("OPTIONS * HTTP/1.1\r\nHost: h\r\n\r\n").request.path, "/");
   EXPECT_EQ(path_of("//a/../b"), "//a/../b");
+}
+
+TEST(RequestReader, LeavesAnEscapedSlashWhatItIs) {
+  EXPECT_EQ(path_of("/v1%2fmodels"), "/v1%2Fmodels");
+  EXPECT_EQ(path_of("/v1/models/a%2Fb%20c"), "/v1/models/a%2Fb c");
+  EXPECT_EQ(path_of("/v1/models/a%252Fb"), "/v1/models/a%252Fb");
+  EXPECT_EQ(decoded_name("a%2Fb c"), "a/b c");
+  EXPECT_EQ(decoded_name("a%252Fb"), "a%2Fb");
 }
 
 TEST(RequestReader, RefusesTargetsThatCannotBe) {
@@ -140,7 +148,8 @@ TEST(RequestReader, BelievesTheHostOfTheTarget) {
   EXPECT_EQ(*find_header(read("GET http://a/ HTTP/1.0\r\n\r\n").request.headers, "host"), "a");
   // One that has both must have a proper header all the same.
   EXPECT_EQ(read("GET http://a/ HTTP/1.1\r\n\r\n").status, 400);
-  for (const std::string bad : {"http:///v1", "http://", "http://user@h/v1", "https://?x"})
+  for (const std::string bad : {"http:///v1", "http://", "http://user@h/v1", "https://?x",
+                                "http://h:80:90/", "http://[::1].evil/"})
     EXPECT_EQ(read(get(bad)).status, 400) << bad;
 }
 
@@ -148,6 +157,16 @@ TEST(RequestReader, RefusesARequestWithoutOneHost) {
   EXPECT_EQ(status_of("GET / HTTP/1.1\r\n\r\n"), 400);
   EXPECT_EQ(status_of(with_headers("Host: other\r\n")), 400);
   EXPECT_EQ(read("GET / HTTP/1.0\r\n\r\n").state, State::complete);
+}
+
+TEST(RequestReader, RefusesAHostThatIsNone) {
+  const auto status = [](const std::string& host) {
+    return status_of("GET / HTTP/1.1\r\nHost: " + host + "\r\n\r\n");
+  };
+  EXPECT_EQ(status("localhost:80@evil.example"), 400);
+  EXPECT_EQ(status("[::1].evil.example"), 400);
+  EXPECT_EQ(status("[::1]:8000"), 0);
+  EXPECT_EQ(status(""), 0);  // of an address without a host
 }
 
 TEST(RequestReader, RefusesABodyWhoseEndIsInDoubt) {

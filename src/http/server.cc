@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <boost/asio/local/stream_protocol.hpp>
 #include <boost/asio/post.hpp>
 #include <cerrno>
@@ -113,6 +114,8 @@ class AsioServer : public Server {
   uint16_t port() const override { return port_; }
   void stop_accepting() override;
   int num_connections() const override { return setup_->num_connections; }
+  size_t request_memory_bytes() const override { return setup_->memory->used_bytes(); }
+  uint64_t request_memory_taken_bytes() const override { return setup_->memory->taken_bytes(); }
 
  private:
   Result<void> open_tcp(const ServerOptions& options);
@@ -142,7 +145,10 @@ Result<void> AsioServer::listen(ServerOptions options) {
     OCTAVO_CHECK_OK(load_certificate(*tls_, options));
   }
   setup_->limits = options.limits;
-  setup_->bodies = std::make_shared<BodyBudget>(options.limits.max_all_bodies_bytes);
+  // Of one that is larger there is no sense in trying again.
+  setup_->limits.max_body_bytes =
+      std::min(options.limits.max_body_bytes, options.limits.max_request_memory_bytes);
+  setup_->memory = std::make_shared<MemoryBudget>(options.limits.max_request_memory_bytes);
   setup_->handler = options.handler;
   setup_->on_head = options.on_head;
   setup_->on_fault = options.on_fault;

@@ -15,9 +15,9 @@ namespace octavo::http {
 struct ServerLimits {
   size_t max_header_bytes = 64 << 10;
   size_t max_body_bytes = 32 << 20;
-  // Of all connections, from a body's first byte until its exchange ends; no less than one body may
-  // have. What goes beyond is answered with 503.
-  size_t max_all_bodies_bytes = 512 << 20;
+  // Of all connections: bodies, and what exchanges reserve beyond. Bodies for which there is no
+  // room are answered with 503.
+  size_t max_request_memory_bytes = 1 << 30;
   int max_connections = 16384;
   std::chrono::milliseconds header_timeout{
       15'000};                                      // from a request's first byte to its blank line
@@ -54,6 +54,8 @@ class Server {
   // No new connections. Those that are idle are closed, the others after their present answer.
   virtual void stop_accepting() = 0;
   virtual int num_connections() const = 0;
+  virtual size_t request_memory_bytes() const = 0;          // of max_request_memory_bytes
+  virtual uint64_t request_memory_taken_bytes() const = 0;  // all since the start; only grows
 };
 
 }  // namespace octavo::http

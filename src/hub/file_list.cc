@@ -4,8 +4,12 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
 
 #include "engine/hub_name.h"
+#include "formats/gguf_part_name.h"
 #include "formats/shallow_json.h"
 
 namespace octavo::hub {
@@ -52,11 +56,48 @@ HubFile file_of(const nlohmann::json& entry) {
   return file;
 }
 
+const HubFile* find(const std::vector<HubFile>& files, std::string_view path) {
+  const auto it = std::ranges::find(files, path, &HubFile::path);
+  return it == files.end() ? nullptr : &*it;
+}
+
+// Of a model in several parts the first of the list stands for all.
+std::vector<HubFile> models_of(const std::vector<HubFile>& files) {
+  std::vector<HubFile> models;
+  std::set<std::pair<std::string, uint32_t>> known;
+  for (const HubFile& file : files) {
+    const auto part = parse_gguf_part_name(file.path);
+    if (!part || known.emplace(part->stem, part->count).second) models.push_back(file);
+  }
+  return models;
+}
+
 std::string named(const std::vector<HubFile>& files) {
-  std::vector<std::string_view> paths;
-  for (const HubFile& file : files)
-    if (paths.size() < kMaxNamed) paths.push_back(file.path);
-  return fmt::format("{}{}", fmt::join(paths, ", "), files.size() > kMaxNamed ? ", ..." : "");
+  std::vector<std::string> names;
+  for (const HubFile& file : files) {
+    const auto part = parse_gguf_part_name(file.path);
+    if (names.size() < kMaxNamed)
+      names.push_back(part ? fmt::format("{} and its other parts", file.path) : file.path);
+  }
+  return fmt::format("{}{}", fmt::join(names, ", "), files.size() > kMaxNamed ? ", ..." : "");
+}
+
+Result<std::vector<HubFile>> all_parts(const std::vector<HubFile>& files, const HubFile& file,
+                                       std::string_view repository) {
+  const auto part = parse_gguf_part_name(file.path);
+  if (!part) return std::vector{file};
+  std::map<std::string_view, const HubFile*> by_path;
+  for (const HubFile& other : files) by_path.emplace(other.path, &other);
+  std::vector<HubFile> parts;
+  for (uint32_t number = 1; number <= part->count; ++number) {
+    const auto found = by_path.find(part->of(number));
+    if (found == by_path.end())
+      return fail(ErrorCode::not_found,
+                  fmt::format("{} has no file {}, which is a part of the same model as {}",
+                              repository, part->of(number), file.path));
+    parts.push_back(*found->second);
+  }
+  return parts;
 }
 
 }  // namespace
@@ -82,21 +123,21 @@ Result<void> add_file_list(std::string_view text, FileList& list) {
   return {};
 }
 
-Result<HubFile> choose_file(const std::vector<HubFile>& files, std::string_view path,
-                            std::string_view repository) {
-  if (files.empty())
+Result<std::vector<HubFile>> choose_model(const std::vector<HubFile>& files, std::string_view path,
+                                          std::string_view repository) {
+  const std::vector<HubFile> models = models_of(files);
+  if (models.empty())
     return fail(ErrorCode::not_found,
                 fmt::format("{} has no GGUF file; look for a repository that has", repository));
   if (path.empty()) {
-    if (files.size() == 1) return files[0];
+    if (models.size() == 1) return all_parts(files, models[0], repository);
     return fail(ErrorCode::invalid_argument,
                 fmt::format("{} has {} GGUF files; name one, as in {}:{} ({})", repository,
-                            files.size(), repository, files[0].path, named(files)));
+                            models.size(), repository, models[0].path, named(models)));
   }
-  for (const HubFile& file : files)
-    if (file.path == path) return file;
+  if (const HubFile* file = find(files, path)) return all_parts(files, *file, repository);
   return fail(ErrorCode::not_found,
-              fmt::format("{} has no file {}; it has {}", repository, path, named(files)));
+              fmt::format("{} has no file {}; it has {}", repository, path, named(models)));
 }
 
 }  // namespace octavo::hub

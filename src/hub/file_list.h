@@ -33,9 +33,10 @@ struct FileList {
 // is left out. io_error: it is no such list.
 Result<void> add_file_list(std::string_view json, FileList& list);
 
-// The GGUF file of this path; empty: the only one. Errors: not_found, invalid_argument (several),
-// naming what there is.
-Result<HubFile> choose_file(const std::vector<HubFile>& files, std::string_view path,
-                            std::string_view repository);
+// The GGUF file of this path, or all parts, in order, of the model that it is a part of; empty: the
+// only model. Errors: not_found (also of parts that the repository lacks), invalid_argument
+// (several models); they name what there is.
+Result<std::vector<HubFile>> choose_model(const std::vector<HubFile>& files, std::string_view path,
+                                          std::string_view repository);
 
 }  // namespace octavo::hub

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 
+#include "hub/file_set.h"
 #include "hub/pull_folder.h"
 #include "hub/transfer.h"
 
@@ -16,17 +18,20 @@ bool is_visible(std::string_view text) {
   return std::all_of(text.begin(), text.end(), [](char c) { return c > ' ' && c < 0x7f; });
 }
 
-Result<std::string> pull_file(const Transfer& transfer, const FileList& files, const HubName& name,
+// One file, or the parts of a model in several, whose first stands for all.
+Result<std::string> pull_gguf(const Transfer& transfer, const FileList& files, const HubName& name,
                               const HubOptions& options) {
-  OCTAVO_TRY(const HubFile file, choose_file(files.gguf, name.file, name.repository()));
-  const std::string path = cache_path({.org = name.org, .name = name.name, .file = file.path});
-  if (is_whole(path, file)) return path;
-  OCTAVO_TRY(PartialFile partial, PartialFile::open(path, file));
-  OCTAVO_CHECK_OK(transfer.fetch(file, partial, [&] {
-    if (options.on_progress) options.on_progress(partial.size(), file.size);
+  OCTAVO_TRY(const std::vector<HubFile> chosen,
+             choose_model(files.gguf, name.file, name.repository()));
+  FileSet set(transfer, options, cache_folder(name));
+  OCTAVO_CHECK_OK(set.fetch_missing(chosen, [&] {
+    if (chosen.size() == 1) return;
+    // Parts of two versions are no model; without one of them there is none.
+    std::error_code error;
+    for (const HubFile& file : chosen)
+      if (!is_whole(set.path_of(file), file)) std::filesystem::remove(set.path_of(file), error);
   }));
-  OCTAVO_CHECK_OK(partial.finish());
-  return path;
+  return set.path_of(chosen.front());
 }
 
 }  // namespace
@@ -58,7 +63,7 @@ Result<std::string> pull(const HubName& name, const HubOptions& options) {
   OCTAVO_TRY(const FileList files, transfer.list_files());
   const bool is_folder = name.file.empty() && files.gguf.empty() && !files.folder.empty();
   return is_folder ? pull_folder(transfer, files, name, options)
-                   : pull_file(transfer, files, name, options);
+                   : pull_gguf(transfer, files, name, options);
 }
 
 }  // namespace octavo::hub

@@ -9,6 +9,7 @@
 #include "base/file_map.h"
 #include "formats/hf_metadata.h"
 #include "formats/shards.h"
+#include "hub/file_set.h"
 
 namespace octavo::hub {
 namespace {
@@ -26,8 +27,8 @@ class FolderPull {
       : transfer_(transfer),
         files_(files),
         name_(name),
-        options_(options),
-        folder_(cache_folder(name)) {}
+        folder_(cache_folder(name)),
+        set_(transfer, options, folder_) {}
 
   Result<std::string> run() {
     OCTAVO_TRY(const HubFile* config, need(kFolderMark));
@@ -36,12 +37,12 @@ class FolderPull {
     OCTAVO_TRY(const std::vector<HubFile> wanted, wanted_files());
     OCTAVO_CHECK_OK(fetch_missing(wanted));
     remove_others(wanted);
-    OCTAVO_CHECK_OK(fetch(*config));
+    OCTAVO_CHECK_OK(set_.fetch(*config));
     return folder_;
   }
 
  private:
-  std::string path_of(const HubFile& file) const { return folder_ + "/" + file.path; }
+  std::string path_of(const HubFile& file) const { return set_.path_of(file); }
 
   Result<const HubFile*> need(std::string_view path) const {
     const HubFile* file = files_.find_in_folder(path);
@@ -82,11 +83,10 @@ class FolderPull {
     return wanted;
   }
 
-  // One file, or the index and what it names.
+  // The index and what it names, as reading counts it (formats/shards.h), or one file.
   Result<std::vector<HubFile>> weights() {
-    if (const HubFile* single = files_.find_in_folder(kSingle)) return std::vector{*single};
     const HubFile* index = files_.find_in_folder(kIndex);
-    if (!index) return tl::unexpected<Error>(need(kSingle).error());
+    if (!index) return need(kSingle).map([](const HubFile* file) { return std::vector{*file}; });
     OCTAVO_CHECK_OK(fetch_missing({*index}));
     OCTAVO_TRY(const FileMap map, FileMap::open(path_of(*index)));
     OCTAVO_TRY(const ShardIndex shards,
@@ -100,46 +100,20 @@ class FolderPull {
     return wanted;
   }
 
+  // Until all is there, the folder is not whole.
   Result<void> fetch_missing(const std::vector<HubFile>& wanted) {
-    std::vector<HubFile> missing;
-    for (const HubFile& file : wanted)
-      if (!is_whole(path_of(file), file)) missing.push_back(file);
-    if (missing.empty()) return {};
-    OCTAVO_CHECK_OK(check_room_for(missing));
-    // Until all is there, the folder is not whole.
-    std::error_code error;
-    fs::remove(fs::path(folder_) / kFolderMark, error);
-    done_ = total_ = 0;
-    for (const HubFile& file : missing) total_ += file.size;
-    for (const HubFile& file : missing) OCTAVO_CHECK_OK(fetch(file));
-    return {};
-  }
-
-  Result<void> check_room_for(const std::vector<HubFile>& missing) const {
-    std::error_code error;
-    fs::create_directories(folder_, error);  // opening a file in it says what is wrong, if anything
-    int64_t bytes = 0;
-    for (const HubFile& file : missing) bytes += file.size - partial_size(path_of(file), file);
-    return check_room(folder_, bytes);
-  }
-
-  Result<void> fetch(const HubFile& file) {
-    if (is_whole(path_of(file), file)) return {};
-    OCTAVO_TRY(PartialFile partial, PartialFile::open(path_of(file), file));
-    OCTAVO_CHECK_OK(transfer_.fetch(file, partial, [&] {
-      if (options_.on_progress)
-        options_.on_progress(done_ + partial.size(), std::max(total_, done_ + file.size));
-    }));
-    OCTAVO_CHECK_OK(partial.finish());
-    done_ += file.size;
-    return {};
+    return set_.fetch_missing(wanted, [&] {
+      std::error_code error;
+      fs::remove(fs::path(folder_) / kFolderMark, error);
+    });
   }
 
   // What an older version had would be read as part of this one.
   void remove_others(const std::vector<HubFile>& wanted) const {
     std::error_code error, ignored;
-    for (fs::directory_iterator it(folder_, error), end; !error && it != end; it.increment(error)) {
-      const std::string found = it->path().filename().string();
+    for (fs::recursive_directory_iterator it(folder_, error), end; !error && it != end;
+         it.increment(error)) {
+      const std::string found = it->path().lexically_relative(folder_).string();
       const bool is_wanted = found == kFolderMark ||
                              std::any_of(wanted.begin(), wanted.end(),
                                          [&](const HubFile& file) { return file.path == found; });
@@ -150,9 +124,8 @@ class FolderPull {
   const Transfer& transfer_;
   const FileList& files_;
   const HubName& name_;
-  const HubOptions& options_;
   std::string folder_;
-  int64_t done_ = 0, total_ = 0;  // bytes, for progress
+  FileSet set_;
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Weights as a file stores them -> P16 panels, and one row back out. Bits per weight stay (almost)
-// the same.
+// Weights as a file stores them -> P16 panels (weight packing), and one row back out. Bits per
+// weight stay (almost) the same.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,5 @@
-// Which KV blocks are free and how many owners each held one has: bookkeeping on integers. The
+// Which KV blocks are free and how many owners each held one has, the paged KV cache of
+// PagedAttention: bookkeeping on integers. The
 // memory behind the blocks belongs to the storage, which is indexed by BlockId.
 //
 // A block is free, held or cached. Each owner of a block has a BlockRef; when the last one goes,

@@ -1,10 +1,10 @@
-// Where the positions of one sequence lie: position p is in block block_ids()[p / block_size], at
-// place p % block_size.
+// Where the positions of one sequence lie, the block table of PagedAttention: position p is in
+// block block_ids()[p / block_size], at place p % block_size.
 //
 // Only this class decides that a block may be written. Positions are written once, in ascending
 // order, after reserve() has covered them. Blocks can be shared, with other tables through fork()
-// and with the prefix tree; a shared block is never written: reserve() replaces the one in which
-// writing goes on and says what to copy.
+// and with the prefix tree; a shared block is never written (copy-on-write): reserve() replaces the
+// one in which writing goes on and says what to copy.
 //
 // A table can have more blocks than its positions need: a run taken in advance by reserve_run().
 //

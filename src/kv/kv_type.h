@@ -1,5 +1,5 @@
 // What the numbers of a KV cache are stored as: chosen by --kv-cache-dtype, independent of the
-// weights' type.
+// weights' type. int8 is KV cache quantization.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,5 @@
-// K and V that outlive their sequence, found again by their tokens.
+// K and V that outlive their sequence, found again by their tokens: prefix caching, as
+// RadixAttention does it.
 //
 // A radix tree over token runs. Each node is one block of the pool and holds up to block_size
 // tokens that follow those of its parent; a node that is not full is a leaf. Running sequences

@@ -4,10 +4,13 @@
 
 #include <ctime>
 
+#include "base/rng.h"
 #include "engine/admission.h"
+#include "text/builtin_templates.h"
 #include "text/chat_input.h"
 #include "text/chat_tools.h"
 #include "text/json_pieces.h"
+#include "text/ordered_json.h"
 
 namespace octavo {
 namespace {
@@ -25,34 +28,33 @@ std::string spelled(const Tokenizer& tokenizer, std::optional<TokenId> id) {
 }
 
 const ChatTemplate& template_of(const LoadedEngine& engine, const TemplateExtras& extras) {
-  return extras.chat_template ? *extras.chat_template : *engine.chat_template;
+  if (extras.chat_template) return *extras.chat_template;
+  const bool has_tools = !extras.tools.is_null();
+  return has_tools && engine.tool_template ? *engine.tool_template : *engine.chat_template;
 }
 
-Result<std::vector<TextSpan>> render(const LoadedEngine& engine, const Json& messages,
-                                     bool add_generation_prompt, const TemplateExtras& extras) {
-  if (!extras.tools.is_null() && !template_of(engine, extras).shows_tools())
-    return fail(ErrorCode::invalid_argument,
-                "tools: the chat template has no place for tools, so the model would not learn of "
-                "them; leave them out or give a template that has (--chat-template)");
+Result<Conversation> render(const LoadedEngine& engine, const Json& messages,
+                            bool add_generation_prompt, const ChatOptions& options,
+                            const TemplateExtras& extras) {
   ChatTemplate::Input input;
-  OCTAVO_TRY(input.messages, normalize_messages(messages, template_of(engine, extras)));
+  input.messages = messages;
   input.add_generation_prompt = add_generation_prompt;
   input.bos_token = spelled(*engine.tokenizer, engine.tokenizer->bos());
   input.eos_token = spelled(*engine.tokenizer, engine.tokenizer->eos());
+  input.more_tokens = {{"unk_token", spelled(*engine.tokenizer, engine.tokenizer->unknown())},
+                       {"pad_token", spelled(*engine.tokenizer, engine.tokenizer->padding())}};
   input.extra = extras.kwargs;
   input.tools = extras.tools;
   input.now_s = local_now_s();
-  return template_of(engine, extras).render(input);
+  input.stop = extras.stop;
+  ConversationOptions conversation = extras.conversation;
+  conversation.reasoning_effort = options.reasoning_effort;
+  conversation.verbosity = options.verbosity;
+  return render_conversation(template_of(engine, extras), input, conversation);
 }
 
-// A word that is nowhere in the messages.
-std::string placeholder_for(const Json& messages) {
-  const std::string all = messages.dump(-1, ' ', false, Json::error_handler_t::replace);
-  std::string word;
-  for (int i = 0; word.empty() || all.find(word) != std::string::npos; ++i)
-    word = fmt::format("octavoFinalMessage{}", i);
-  return word;
-}
+// A word that is nowhere in the messages: nobody could know it when they were written.
+std::string placeholder() { return fmt::format("octavoFinalMessage{:016x}", fresh_seed()); }
 
 // Cuts the spans where `word` stands and puts `content` there. False: the word is not there exactly
 // once, as content.
@@ -74,22 +76,26 @@ bool end_with(std::vector<TextSpan>& spans, const std::string& word, const std::
 
 // The last message's content is rendered as a placeholder and then put in, so that it need not be
 // searched in the text, nor is changed by the template, which may cut spaces off its ends.
-Result<std::vector<TextSpan>> render_to_continue(const LoadedEngine& engine, Json messages,
-                                                 const TemplateExtras& extras) {
+Result<Conversation> render_to_continue(const LoadedEngine& engine, Json messages,
+                                        const ChatOptions& options, const TemplateExtras& extras) {
   const auto refuse = [](std::string_view why) {
     return fail(ErrorCode::invalid_argument,
                 fmt::format("continue_final_message: {}; leave it out", why));
   };
-  if (!messages.is_array() || messages.empty() || !messages.back().is_object() ||
-      !messages.back().contains("content") || !messages.back()["content"].is_string())
-    return refuse("the last message has no content that is text");
-  const std::string word = placeholder_for(messages);
-  const auto content = messages.back()["content"].get<std::string>();
-  messages.back()["content"] = word;
-  OCTAVO_TRY(std::vector<TextSpan> spans, render(engine, messages, false, extras));
-  if (!end_with(spans, word, content))
+  if (!messages.is_array() || messages.empty() || !messages.back().is_object())
+    return refuse("there is no last message");
+  Json& last = messages.back();
+  if (!last.contains("role") || last["role"] != "assistant")
+    return refuse("the last message is not the assistant's");
+  if (!last.contains("content") || last["content"].is_null()) last["content"] = "";
+  if (!last["content"].is_string()) return refuse("the last message has no content that is text");
+  const std::string word = placeholder();
+  const auto content = last["content"].get<std::string>();
+  last["content"] = word;
+  OCTAVO_TRY(Conversation conversation, render(engine, messages, false, options, extras));
+  if (!end_with(conversation.prompt, word, content))
     return refuse("the model's chat template changes the last message");
-  return spans;
+  return conversation;
 }
 
 }  // namespace
@@ -112,7 +118,7 @@ Json to_json(const ChatMessages& messages) {
 
 Result<Json> parse_tools(const std::string& text) {
   if (text.empty()) return Json(nullptr);
-  Json tools = is_json(text) ? Json::parse(text) : Json();
+  Json tools = is_json(text) ? parse_ordered_json(text) : Json();
   if (const auto checked = check_tools(tools); !checked)
     return fail(ErrorCode::invalid_argument, checked.error().message);
   return tools.empty() ? Json(nullptr) : tools;
@@ -126,19 +132,25 @@ Result<ChatPrompt> render_chat(const LoadedEngine& engine, const Json& messages,
     return fail(ErrorCode::unsupported,
                 engine.pooling.is_all
                     ? std::string(kEncoderWritesNoText)
-                    : "the model's file has no chat template; give the prompt as plain text");
-  if (options.add_generation_prompt && options.continue_final_message)
+                    : fmt::format("the model's file has no chat template; {}, or give the prompt "
+                                  "as plain text",
+                                  template_advice(*engine.tokenizer)));
+  if (options.add_generation_prompt.value_or(false) && options.continue_final_message)
     return fail(ErrorCode::invalid_argument,
                 "continue_final_message and add_generation_prompt contradict each other; set the "
-                "second to false");
-  OCTAVO_TRY(const std::vector<TextSpan> spans,
+                "second to false or leave it out");
+  OCTAVO_TRY(Conversation conversation,
              options.continue_final_message
-                 ? render_to_continue(engine, messages, extras)
-                 : render(engine, messages, options.add_generation_prompt, extras));
+                 ? render_to_continue(engine, messages, options, extras)
+                 : render(engine, messages, options.add_generation_prompt.value_or(true), options,
+                          extras));
   ChatPrompt prompt;
+  prompt.tool_format = conversation.tool_format;
+  prompt.warnings = std::move(conversation.warnings);
+  const std::vector<TextSpan>& spans = conversation.prompt;
   for (const TextSpan& span : spans) prompt.text += span.text;
   if (!spans.empty()) prompt.end = spans.back();
-  OCTAVO_TRY(prompt.ids, engine.tokenizer->encode(spans));
+  OCTAVO_TRY(prompt.ids, engine.tokenizer->encode(spans, extras.add_special_tokens, extras.stop));
   return prompt;
 }
 

@@ -55,13 +55,44 @@ TEST(ChatPrompt, RefusesToContinueWhatTheTemplateChanges) {
   EXPECT_EQ(refused.error().code, ErrorCode::invalid_argument);
   EXPECT_NE(refused.error().message.find("continue_final_message"), std::string::npos);
   const LoadedEngine plain = engine_with(kPlain);
-  EXPECT_FALSE(render_chat(plain, messages, {.continue_final_message = true}));
+  EXPECT_FALSE(render_chat(plain, messages,
+                           {.add_generation_prompt = true, .continue_final_message = true}));
+  EXPECT_FALSE(render_chat(plain, to_json({{"user", "a"}}), kContinue));
   EXPECT_FALSE(render_chat(plain, nlohmann::ordered_json::array(), kContinue));
-  EXPECT_FALSE(render_chat(plain, {{{"role", "assistant"}, {"content", nullptr}}}, kContinue));
+}
+
+// Only what was asked for can contradict.
+TEST(ChatPrompt, ContinuesWithoutMore) {
+  const auto messages = to_json({{"user", "a"}, {"assistant", "b"}});
+  EXPECT_EQ(render_chat(engine_with(kPlain), messages, {.continue_final_message = true})->text,
+            "<|user|>a<eos><|assistant|>b");
+  const nlohmann::ordered_json nothing = {{{"role", "user"}, {"content", "a"}},
+                                          {{"role", "assistant"}, {"content", nullptr}}};
+  EXPECT_EQ(render_chat(engine_with(kPlain), nothing, kContinue)->text,
+            "<|user|>a<eos><|assistant|>");
+}
+
+TEST(ChatPrompt, ATemplateForToolsIsUsedWhereThereAreTools) {
+  LoadedEngine engine = engine_with(kPlain);
+  engine.tool_template = *ChatTemplate::parse(
+      "{{ tools[0].function.name }}: {% for m in messages %}{{ m.content }}{% endfor %}");
+  const auto messages = to_json({{"user", "hi"}});
+  const auto tools = parse_tools(
+      R"([{"type": "function", "function": {"name": "look", "parameters": {"type": "object"}}}])");
+  ASSERT_TRUE(tools) << tools.error().message;
+  const auto with = render_chat(engine, messages, {}, {.tools = *tools});
+  ASSERT_TRUE(with) << with.error().message;
+  EXPECT_EQ(with->text, "look: hi");
+  EXPECT_EQ(render_chat(engine, messages)->text, "<|user|>hi<eos><|assistant|>");
+  // One that was given takes the place of both.
+  use_chat_template(engine, *ChatTemplate::parse("{{ messages[0].content }} {{ tools }}"));
+  EXPECT_TRUE(render_chat(engine, messages, {}, {.tools = *tools})->text.starts_with("hi "));
 }
 
 TEST(ChatPrompt, SaysWhyThereIsNone) {
   LoadedEngine engine;
+  engine.tokenizer =
+      std::make_unique<Tokenizer>(Tokenizer::create(testing::tiny_byte_spec()).value());
   EXPECT_EQ(render_chat(engine, {}).error().code, ErrorCode::unsupported);
   engine.chat_template_error = Error{ErrorCode::template_error, "broken"};
   EXPECT_EQ(render_chat(engine, {}).error().message, "broken");

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -43,13 +44,16 @@ struct ChatMessage {
 using ChatMessages = std::vector<ChatMessage>;
 
 struct ChatOptions {
-  // The prompt ends where the assistant's answer begins.
-  bool add_generation_prompt = true;
-  // The prompt ends with the content of the last message, to the byte, and the answer goes on from
-  // there. Needs add_generation_prompt to be false.
+  // The prompt ends where the assistant's answer begins. Unset: unless it goes on from the last
+  // message.
+  std::optional<bool> add_generation_prompt = {};
+  // The prompt ends with the content of the last message, which is the assistant's, to the byte,
+  // and the answer goes on from there.
   bool continue_final_message = false;
   // What the model may call: a JSON list as in OpenAI's API. Empty: nothing.
   std::string tools = {};
+  // Words of text/effort_variables.h, for chat templates that can tell the model; empty: unset.
+  std::string reasoning_effort = {}, verbosity = {};
 };
 
 }  // namespace octavo

@@ -26,6 +26,10 @@ class ConfigReader {
   // Errors: corrupt_file (missing, or not from 1 to limit).
   Result<int> dimension(std::string_view name, int limit = kMaxDimension) const;
   Result<int> dimension_or(std::string_view name, int fallback) const;
+  // The same of what may be given layer by layer, if it is the same for all. Errors: also
+  // unsupported (it differs).
+  Result<int> layer_dimension(std::string_view name, int num_layers) const;
+  Result<int> layer_dimension_or(std::string_view name, int num_layers, int fallback) const;
   // Errors: corrupt_file (missing or not positive).
   Result<float> positive_or(std::string_view name, float fallback) const;
 
@@ -34,6 +38,8 @@ class ConfigReader {
                               ErrorCode code = ErrorCode::corrupt_file) const;
 
  private:
+  Result<int> checked(std::string_view name, uint64_t value, int limit) const;
+
   const ModelSource& file_;
   std::string_view arch_;
 };

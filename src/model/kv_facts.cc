@@ -26,14 +26,17 @@ class Reader {
   std::string key(std::string_view name) const { return fmt::format("{}.{}", family_, name); }
 
   Result<std::optional<int>> find(std::string_view name) const {
-    const GgufEntry* entry = file_.find(key(name));
-    if (!entry) return std::nullopt;
-    if (entry->type == GgufType::array)
-      return file_.error(*entry, "differs from layer to layer, which is not supported",
-                         ErrorCode::unsupported);
-    OCTAVO_TRY(const uint64_t value, file_.get_u64(entry->key));
-    if (value < 1 || value > kMaxCount) return file_.error(*entry, fmt::format("is {}", value));
-    return static_cast<int>(value);
+    OCTAVO_TRY(const auto layers, file_.find_u64(key("block_count")));
+    OCTAVO_TRY(const auto value, file_.find_layers_u64(key(name), layers.value_or(0)));
+    if (!value) return std::nullopt;
+    if (*value < 1 || *value > kMaxCount)
+      return file_.error(*file_.find(key(name)), fmt::format("is {}", *value));
+    return static_cast<int>(*value);
+  }
+
+  bool is_zero(std::string_view name) const {
+    const auto value = file_.get_u64(key(name));
+    return value && *value == 0;
   }
 
   Result<int> get(std::string_view name) const {
@@ -49,6 +52,7 @@ class Reader {
 };
 
 Result<std::vector<int>> read_windows(const Reader& reader, const std::string& family, int layers) {
+  if (reader.is_zero("attention.sliding_window")) return std::vector<int>{};
   OCTAVO_TRY(const std::optional<int> window, reader.find("attention.sliding_window"));
   if (!window) return std::vector<int>{};
   OCTAVO_TRY(const std::optional<int> every, reader.find("attention.sliding_window_pattern"));

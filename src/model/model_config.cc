@@ -55,6 +55,45 @@ constexpr std::string_view kExpertKeys[] = {"expert_count", "expert_used_count",
 
 constexpr int kMaxLayers = 4096;
 
+// Keys that ask for nothing if they have this value; of a family that is not run with them, any
+// other value is refused.
+struct NeutralKey {
+  std::string_view name;
+  double value;
+};
+constexpr NeutralKey kNeutralKeys[] = {
+    {"expert_count", 0},
+    {"expert_used_count", 0},
+    {"expert_shared_count", 0},
+    {"expert_shared_feed_forward_length", 0},
+    {"expert_weights_scale", 1},
+    {"expert_gating_func", 1},  // softmax
+    {"leading_dense_block_count", 0},
+    {"interleave_moe_layer_step", 1},
+    {"nextn_predict_layers", 0},
+    {"use_parallel_residual", 0},
+    {"attention.sliding_window", 0},
+    {"attention.shared_kv_layers", 0},
+    {"attn_logit_softcapping", 0},
+    {"final_logit_softcapping", 0},
+    {"embedding_scale", 1},
+    {"residual_scale", 1},
+    {"logit_scale", 1},
+};
+
+// Nothing: it is no single number.
+std::optional<double> number_of(const ModelSource& file, const GgufEntry& entry) {
+  if (const auto flag = file.get_bool(entry.key)) return *flag ? 1 : 0;
+  if (const auto whole = file.get_u64(entry.key)) return static_cast<double>(*whole);
+  if (const auto real = file.get_f32(entry.key)) return *real;
+  return std::nullopt;
+}
+
+bool is_neutral(const ModelSource& file, const GgufEntry& entry, std::string_view name) {
+  const auto it = std::ranges::find(kNeutralKeys, name, &NeutralKey::name);
+  return it != std::end(kNeutralKeys) && number_of(file, entry) == it->value;
+}
+
 bool is_known_key(const Architecture& a, std::string_view key) {
   const auto in = [key](std::span<const std::string_view> keys) {
     return std::ranges::find(keys, key) != keys.end();
@@ -77,19 +116,28 @@ Result<const Architecture*> read_architecture(const ModelSource& file) {
 
 Result<void> refuse_unknown_keys(const ModelSource& file, const Architecture& a) {
   const std::string prefix = fmt::format("{}.", a.name);
-  for (const GgufEntry& entry : file.metadata())
-    if (entry.key.starts_with(prefix) && !is_known_key(a, entry.key.substr(prefix.size())))
+  for (const GgufEntry& entry : file.metadata()) {
+    if (!entry.key.starts_with(prefix)) continue;
+    const std::string_view name = entry.key.substr(prefix.size());
+    if (!is_known_key(a, name) && !is_neutral(file, entry, name))
       return fail(
           ErrorCode::unsupported,
           fmt::format(
               "{}: key {} is not supported: the model may compute something this program does not",
               file.file(), quote(entry.key)));
+  }
   return {};
 }
 
+// Families without a cap may say so: their files have 0 there, or were refused.
+Result<float> read_cap(const ConfigReader& reader, std::string_view name, float usual) {
+  return usual > 0 ? reader.positive_or(name, usual) : Result<float>(0.0f);
+}
+
 Result<void> read_heads(const ModelSource& file, const ConfigReader& reader, ModelConfig& c) {
-  OCTAVO_TRY(c.num_heads, reader.dimension("attention.head_count"));
-  OCTAVO_TRY(c.num_kv_heads, reader.dimension_or("attention.head_count_kv", c.num_heads));
+  OCTAVO_TRY(c.num_heads, reader.layer_dimension("attention.head_count", c.num_layers));
+  OCTAVO_TRY(c.num_kv_heads,
+             reader.layer_dimension_or("attention.head_count_kv", c.num_layers, c.num_heads));
   if (c.num_heads % c.num_kv_heads != 0)
     return fail(ErrorCode::corrupt_file, fmt::format("{}: {} query heads cannot share {} KV heads",
                                                      file.file(), c.num_heads, c.num_kv_heads));
@@ -103,7 +151,7 @@ Result<void> read_heads(const ModelSource& file, const ConfigReader& reader, Mod
   const int per_head = by_width ? c.hidden_size / c.num_heads : c.head_dim;
   OCTAVO_TRY(c.score_scale,
              reader.positive_or("attention.scale", 1.0f / std::sqrt(static_cast<float>(per_head))));
-  OCTAVO_TRY(c.score_cap, reader.positive_or("attn_logit_softcapping", c.architecture->score_cap));
+  OCTAVO_TRY(c.score_cap, read_cap(reader, "attn_logit_softcapping", c.architecture->score_cap));
   return {};
 }
 
@@ -111,7 +159,7 @@ Result<void> read_heads(const ModelSource& file, const ConfigReader& reader, Mod
 Result<void> read_scales(const ConfigReader& reader, ModelConfig& c) {
   if (c.architecture->scaled_embedding)
     c.embedding_scale = std::sqrt(static_cast<float>(c.hidden_size));
-  OCTAVO_TRY(c.logit_cap, reader.positive_or("final_logit_softcapping", c.architecture->logit_cap));
+  OCTAVO_TRY(c.logit_cap, read_cap(reader, "final_logit_softcapping", c.architecture->logit_cap));
   if (!c.architecture->multipliers) return {};
   OCTAVO_TRY(c.embedding_scale, reader.positive_or("embedding_scale", 1));
   OCTAVO_TRY(c.residual_scale, reader.positive_or("residual_scale", 1));
@@ -121,7 +169,8 @@ Result<void> read_scales(const ConfigReader& reader, ModelConfig& c) {
 }
 
 Result<void> read_windows(const ConfigReader& reader, ModelConfig& c) {
-  if (!reader.has("attention.sliding_window") && c.architecture->window_pattern == 0) return {};
+  OCTAVO_TRY(const auto given, reader.file().find_u64(reader.key("attention.sliding_window")));
+  if (given.value_or(0) == 0 && c.architecture->window_pattern == 0) return {};
   OCTAVO_TRY(const int window, reader.dimension("attention.sliding_window"));
   OCTAVO_TRY(const int every, reader.dimension_or("attention.sliding_window_pattern",
                                                   c.architecture->window_pattern));
@@ -177,7 +226,8 @@ Result<void> check_causal(const ConfigReader& reader, const ModelConfig& c) {
 Result<void> read_intermediate_size(const ConfigReader& reader, ModelConfig& c) {
   const bool own = c.experts.count > 0 && reader.has("expert_feed_forward_length");
   OCTAVO_TRY(c.intermediate_size,
-             reader.dimension(own ? "expert_feed_forward_length" : "feed_forward_length"));
+             reader.layer_dimension(own ? "expert_feed_forward_length" : "feed_forward_length",
+                                    c.num_layers));
   return {};
 }
 

@@ -72,6 +72,71 @@ TEST(ModelConfig, WindowsOfAllLayersAndOfSome) {
   EXPECT_EQ(layer_windows(7, 5, 3), (std::vector<int>{5, 5, 0, 5, 5, 0, 5}));
 }
 
+// The keys of a model without weights but its embedding.
+testing::GgufWriter keys_of_a_model() {
+  testing::GgufWriter w;
+  w.string("general.architecture", "llama")
+      .u32("llama.block_count", 2)
+      .u32("llama.context_length", 64)
+      .u32("llama.embedding_length", 32)
+      .f32("llama.attention.layer_norm_rms_epsilon", 1e-5f);
+  return w;
+}
+
+Result<ModelConfig> config_with(testing::GgufWriter w) {
+  const std::string bytes =
+      w.tensor("token_embd.weight", {32, 4}, 0, std::string(512, '\0')).build();
+  const auto file = GgufFile::parse(testing::as_bytes(bytes), "keys.gguf");
+  EXPECT_TRUE(file) << file.error().message;
+  return read_model_config(*file);
+}
+
+TEST(ModelConfig, NumbersThatAreTheSameInEachLayerAreOne) {
+  const auto with = [](const std::vector<uint32_t>& heads, const std::vector<uint32_t>& kv_heads,
+                       const std::vector<int32_t>& ffn) {
+    return config_with(keys_of_a_model()
+                           .array("llama.attention.head_count", GgufType::u32, heads)
+                           .array("llama.attention.head_count_kv", GgufType::u32, kv_heads)
+                           .array("llama.feed_forward_length", GgufType::i32, ffn));
+  };
+  const auto config = with({2, 2}, {1, 1}, {48, 48});
+  ASSERT_TRUE(config) << config.error().message;
+  EXPECT_EQ(config->num_heads, 2);
+  EXPECT_EQ(config->num_kv_heads, 1);
+  EXPECT_EQ(config->intermediate_size, 48);
+  expect_refused(with({2, 1}, {1, 1}, {48, 48}), ErrorCode::unsupported,
+                 "'llama.attention.head_count' at byte");
+  expect_refused(with({2, 2}, {2, 1}, {48, 48}), ErrorCode::unsupported, "head_count_kv");
+  expect_refused(with({2, 2}, {1, 1}, {48, 64}), ErrorCode::unsupported, "feed_forward_length");
+  expect_refused(with({2, 2, 2}, {1, 1}, {48, 48}), ErrorCode::corrupt_file, "each of 2 layers");
+  expect_refused(with({0, 0}, {1, 1}, {48, 48}), ErrorCode::corrupt_file, "head_count is 0");
+  expect_refused(with({}, {1, 1}, {48, 48}), ErrorCode::corrupt_file, "has 0 elements");
+  expect_refused(with({2, 2}, {1, 1}, {-1, -1}), ErrorCode::corrupt_file, "feed_forward_length");
+}
+
+TEST(ModelConfig, KeysThatAskForNothingAreTaken) {
+  const auto plain = [] {
+    return keys_of_a_model()
+        .u32("llama.attention.head_count", 2)
+        .u32("llama.feed_forward_length", 48);
+  };
+  const auto config = config_with(plain()
+                                      .u32("llama.leading_dense_block_count", 0)
+                                      .u32("llama.expert_shared_count", 0)
+                                      .f32("llama.final_logit_softcapping", 0)
+                                      .f32("llama.residual_scale", 1)
+                                      .boolean("llama.use_parallel_residual", false)
+                                      .u32("llama.attention.sliding_window", 0));
+  ASSERT_TRUE(config) << config.error().message;
+  EXPECT_TRUE(config->windows.empty());
+  expect_refused(config_with(plain().u32("llama.leading_dense_block_count", 1)),
+                 ErrorCode::unsupported, "'llama.leading_dense_block_count'");
+  expect_refused(config_with(plain().f32("llama.residual_scale", 0.5f)), ErrorCode::unsupported,
+                 "'llama.residual_scale'");
+  expect_refused(config_with(plain().boolean("llama.use_parallel_residual", true)),
+                 ErrorCode::unsupported, "'llama.use_parallel_residual'");
+}
+
 TEST(ModelConfig, Gemma3HasTwoRopeBasesAndAScaledEmbedding) {
   const ModelConfig c = config_of("gemma3");
   EXPECT_EQ(c.rope.base, 1e6f);

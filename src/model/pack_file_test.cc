@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 
 #include "base/lost_file_guard.h"
 #include "formats/gguf.h"

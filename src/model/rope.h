@@ -8,8 +8,8 @@
 
 namespace octavo {
 
-// How frequencies are stretched for contexts longer than the model was first trained on. The names
-// are those of Hugging Face's configurations.
+// RoPE scaling (YaRN and others): how frequencies are stretched for contexts longer than the model
+// was first trained on. The names are those of Hugging Face's configurations.
 enum class RopeScaling : uint8_t {
   none,
   linear,    // frequencies are divided by the factor

@@ -1,5 +1,6 @@
 // Which sequences of a step hold the same blocks at the front of their contexts, so that attention
-// may read those once for all of them. Works on block ids alone.
+// may read those once for all of them (shared-prefix or cascade attention). Works on block ids
+// alone.
 #pragma once
 
 #include <cstdint>

@@ -59,7 +59,6 @@ void carve_experts(Carver& c, ExpertBuffers& b, const BufferShape& s) {
   for (int32_t** list : {&b.chosen, &b.places}) c.take(*list, choices);
   c.take(b.shares, choices);
   for (int32_t** list : {&b.first_rows, &b.counts, &b.active}) c.take(*list, s.experts);
-  c.take(b.num_active, 1);
   c.take(b.rows, b.max_rows * s.hidden);
   c.take(b.inner, b.max_rows * s.intermediate);
   carve_rounded(c, b.rounded, s, b.max_rows);

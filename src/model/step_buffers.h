@@ -44,12 +44,11 @@ struct ExpertBuffers {
   int32_t* places = nullptr;      // [tokens][used] grouped row
   int32_t* first_rows = nullptr;  // [experts] of each group
   int32_t* counts = nullptr;      // [experts] rows of each group
-  int32_t* active = nullptr;      // [num_active] experts that have any
-  int32_t* num_active = nullptr;
-  float* rows = nullptr;   // [grouped rows][hidden], what goes in, then what comes out
-  float* inner = nullptr;  // [grouped rows][intermediate]
-  kernels::A8 rounded{};   // of either; cols is set by the user of the moment
-  int64_t max_rows = 0;    // grouped
+  int32_t* active = nullptr;      // [experts] those that have any come first
+  float* rows = nullptr;          // [grouped rows][hidden], what goes in, then what comes out
+  float* inner = nullptr;         // [grouped rows][intermediate]
+  kernels::A8 rounded{};          // of either; cols is set by the user of the moment
+  int64_t max_rows = 0;           // grouped
 };
 
 // What adapters make of the input of the products that follow: A x, scaled.

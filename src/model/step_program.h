@@ -1,5 +1,5 @@
 // A step of one shape as a list of operations, which all threads of a team walk through together.
-// Recorded once per shape and then replayed: only StepInputs change.
+// Recorded once per shape and then replayed, as a CUDA graph is: only StepInputs change.
 #pragma once
 
 #include <array>

@@ -42,11 +42,10 @@ void StepRunner::carry_out(const StepOp& op, bool places_in_attention) {
     case StepOp::Kind::layer_end:
       return team_.barrier();
     case StepOp::Kind::norm:
-      return norm(op);
+    case StepOp::Kind::round:
+      return prepare(op);
     case StepOp::Kind::norm_heads:
       return norm_heads(op);
-    case StepOp::Kind::round:
-      return round(op);
     case StepOp::Kind::shrink:
       return shrink(op);
     case StepOp::Kind::multiply:
@@ -66,7 +65,7 @@ void StepRunner::carry_out(const StepOp& op, bool places_in_attention) {
     case StepOp::Kind::route:
       return route(op);
     case StepOp::Kind::group:
-      return group(op.rows);
+      return team_.once([&] { group(op.rows); });
     case StepOp::Kind::gather:
       return gather(op);
     case StepOp::Kind::expert_gate_up:
@@ -82,25 +81,22 @@ void StepRunner::carry_out(const StepOp& op, bool places_in_attention) {
     case StepOp::Kind::attend:
       return attend(op, places_in_attention);
     case StepOp::Kind::keep:
-      return keep();
+      return team_.once([&] { keep(); });
   }
 }
 
-// All threads must decide alike: the first one looks before the barrier, all read what it saw
-// after.
+// A thread that stops leaves its work to the others, until they stop, too.
 bool StepRunner::stopped_at_layer_end() {
-  if (team_.index() == 0 && run_.cancel.stop_requested())
-    run_.cancelled.store(true, std::memory_order_relaxed);
+  if (run_.cancel.stop_requested()) run_.cancelled.store(true, std::memory_order_relaxed);
   team_.barrier();
   return run_.cancelled.load(std::memory_order_relaxed);
 }
 
 void StepRunner::begin(int rows) {
-  const auto [first, last] = team_.range(rows);
-  for (int64_t row = first; row < last; ++row) {
+  for_rows(rows, [&](int64_t row) {
     embed(row);
     find_angles(row);
-  }
+  });
 }
 
 void StepRunner::embed(int64_t row) {
@@ -125,62 +121,69 @@ void StepRunner::find_angles(int64_t row) {
 
 // Shared out in whole groups of kA8Tokens where there are enough: a group's scales lie in one line.
 template <class Body>
-void StepRunner::for_my_rows(int64_t rows, bool few, const Body& body) {
+void StepRunner::for_groups_of_rows(int64_t rows, const Body& body) {
   const int64_t unit = rows >= kernels::kA8Tokens * team_.size() ? kernels::kA8Tokens : 1;
-  auto [first, last] = team_.range((rows + unit - 1) / unit);
-  if (few) first = 0, last = rows;
-  const int64_t width = few ? 1 : unit;
-  for (int64_t row = first * width; row < std::min(last * width, rows); ++row) body(row);
+  for_rows((rows + unit - 1) / unit, [&](int64_t group) {
+    for (int64_t row = group * unit; row < std::min((group + 1) * unit, rows); ++row) body(row);
+  });
 }
 
-void StepRunner::norm(const StepOp& op) {
+// Few rows are prepared by each thread for itself, but only when it has got a piece of the product
+// that reads them: a thread that is late would see what the others have made of the residual since.
+void StepRunner::prepare(const StepOp& op) {
+  if (op.few)
+    to_prepare_ = &op;
+  else
+    for_groups_of_rows(op.rows, [&](int64_t row) { prepare_row(op, row); });
+}
+
+void StepRunner::prepare_few() {
+  if (!to_prepare_) return;
+  for (int64_t row = 0; row < to_prepare_->rows; ++row) prepare_row(*to_prepare_, row);
+  to_prepare_ = nullptr;
+}
+
+void StepRunner::prepare_row(const StepOp& op, int64_t row) {
   const RowBuffers& out = row_buffers(op.few);
   const kernels::A8 rounded = with_cols(out.rounded, op.cols);
-  for_my_rows(op.rows, op.few, [&](int64_t row) {
-    float* normed = out.normed + row * op.cols;
-    const float* in = op.in + row * op.cols;
-    if (op.order) {
-      gather_row(in, op, normed);
-      in = normed;
-    }
-    ops_.rms_norm(in, op.weight, run_.config.norm_eps, op.cols, normed);
-    if (op.rounds) ops_.quantize_a8(normed, rounded, row);
-  });
+  const float* in = op.in + row * op.cols;
+  if (op.kind == StepOp::Kind::round) return ops_.quantize_a8(in, rounded, row);
+  float* normed = out.normed + row * op.cols;
+  if (op.order) {
+    gather_row(in, op, normed);
+    in = normed;
+  }
+  ops_.rms_norm(in, op.weight, run_.config.norm_eps, op.cols, normed);
+  if (op.rounds) ops_.quantize_a8(normed, rounded, row);
 }
 
 void StepRunner::norm_heads(const StepOp& op) {
   const ModelConfig& c = run_.config;
   const LayerWeights& w = run_.weights.layers[static_cast<size_t>(op.layer)];
-  const auto [first, last] = team_.range(op.rows);
-  const auto norm = [&](float* rows, const std::vector<float>& weight) {
+  const auto norm = [&](float* rows, const std::vector<float>& weight, int64_t row) {
     const auto cols = std::ssize(weight);
-    for (int64_t row = first; rows && row < last; ++row)
-      ops_.rms_norm(rows + row * cols, weight.data(), c.norm_eps, cols, rows + row * cols);
+    if (!rows) return;
+    ops_.rms_norm(rows + row * cols, weight.data(), c.norm_eps, cols, rows + row * cols);
   };
-  norm(op.out[0], w.all_q_norm);
-  norm(op.out[1], w.all_k_norm);
+  for_rows(op.rows, [&](int64_t row) {
+    norm(op.out[0], w.all_q_norm, row);
+    norm(op.out[1], w.all_k_norm, row);
+  });
 }
 
 void StepRunner::reorder(const StepOp& op) {
-  const auto [first, last] = team_.range(op.rows);
-  for (int64_t row = first; row < last; ++row) {
+  for_rows(op.rows, [&](int64_t row) {
     float* x = const_cast<float*>(op.in) + row * op.cols;
     gather_row(x, op, mine_.products);
     std::copy_n(mine_.products, op.cols, x);
-  }
-}
-
-void StepRunner::round(const StepOp& op) {
-  const kernels::A8 rounded = with_cols(row_buffers(op.few).rounded, op.cols);
-  for_my_rows(op.rows, op.few,
-              [&](int64_t row) { ops_.quantize_a8(op.in + row * op.cols, rounded, row); });
+  });
 }
 
 // With so few rows the time goes into reading panels, each fetched while the one before is
 // multiplied.
 constexpr int kReadingRows = 32;
 Team::Sharing StepRunner::sharing_of(const StepOp& op) {
-  return op.rows <= kReadingRows ? Team::Sharing::ranges : Team::Sharing::balanced;
+  return op.rows <= kReadingRows ? Team::Sharing::even : Team::Sharing::balanced;
 }
 
 StepRunner::Input StepRunner::input_of(const StepOp& op) const {
@@ -210,24 +213,21 @@ void StepRunner::multiply(const StepOp& op) {
   const std::span linears(op.linears.data(), static_cast<size_t>(op.num_linears));
   int64_t total = 0;
   for (const Linear* linear : linears) total += linear->weight.view().panels();
-  team_.share(
-      total,
-      [&](int64_t begin, int64_t end) {
-        int64_t first = 0;  // panel of the current matrix
-        for (size_t i = 0; i < linears.size(); ++i) {
-          const kernels::PanelMatrix w = linears[i]->weight.view();
-          const int64_t from = std::max(begin - first, int64_t{0}),
-                        to = std::min(end - first, w.panels());
-          first += w.panels();
-          if (from >= to) continue;
-          const int64_t stride = w.panels() * kRows;
-          float* y = op.out[i] + from * kRows;
-          multiply_panels(slice(w, from, to), input_of(op), y, stride);
-          add_bias(*linears[i], from * kRows, (to - from) * kRows, op.rows, y, stride);
-          if (op.adapted) add_adapters(op, i, from, to, y, stride);
-        }
-      },
-      sharing_of(op));
+  share_panels(op, total, [&](int64_t begin, int64_t end) {
+    int64_t first = 0;  // panel of the current matrix
+    for (size_t i = 0; i < linears.size(); ++i) {
+      const kernels::PanelMatrix w = linears[i]->weight.view();
+      const int64_t from = std::max(begin - first, int64_t{0}),
+                    to = std::min(end - first, w.panels());
+      first += w.panels();
+      if (from >= to) continue;
+      const int64_t stride = w.panels() * kRows;
+      float* y = op.out[i] + from * kRows;
+      multiply_panels(slice(w, from, to), input_of(op), y, stride);
+      add_bias(*linears[i], from * kRows, (to - from) * kRows, op.rows, y, stride);
+      if (op.adapted) add_adapters(op, i, from, to, y, stride);
+    }
+  });
 }
 
 // The products of some panels go to the thread's own memory and from there into the residual.
@@ -235,20 +235,17 @@ void StepRunner::multiply_add(const StepOp& op) {
   const kernels::PanelMatrix w = op.linears[0]->weight.view();
   const int64_t stride = w.panels() * kRows;
   const int64_t most = std::max<int64_t>(1, buffers_.product_floats / (op.rows * kRows));
-  team_.share(
-      w.panels(),
-      [&](int64_t begin, int64_t end) {
-        for (int64_t from = begin; from < end; from += most) {
-          const int64_t to = std::min(from + most, end), width = (to - from) * kRows;
-          multiply_panels(slice(w, from, to), input_of(op), mine_.products, width);
-          add_bias(*op.linears[0], from * kRows, width, op.rows, mine_.products, width);
-          if (op.adapted) add_adapters(op, 0, from, to, mine_.products, width);
-          for (int64_t row = 0; row < op.rows; ++row)
-            ops_.add_scaled(op.out[0] + row * stride + from * kRows, mine_.products + row * width,
-                            run_.config.residual_scale, width);
-        }
-      },
-      sharing_of(op));
+  share_panels(op, w.panels(), [&](int64_t begin, int64_t end) {
+    for (int64_t from = begin; from < end; from += most) {
+      const int64_t to = std::min(from + most, end), width = (to - from) * kRows;
+      multiply_panels(slice(w, from, to), input_of(op), mine_.products, width);
+      add_bias(*op.linears[0], from * kRows, width, op.rows, mine_.products, width);
+      if (op.adapted) add_adapters(op, 0, from, to, mine_.products, width);
+      for (int64_t row = 0; row < op.rows; ++row)
+        ops_.add_scaled(op.out[0] + row * stride + from * kRows, mine_.products + row * width,
+                        run_.config.residual_scale, width);
+    }
+  });
 }
 
 void StepRunner::gate_up(const StepOp& op) {
@@ -256,29 +253,26 @@ void StepRunner::gate_up(const StepOp& op) {
   const kernels::PanelMatrix up = op.linears[1]->weight.view();
   const int64_t stride = gate.panels() * kRows;
   const int64_t most = std::max<int64_t>(1, buffers_.product_floats / (2 * op.rows * kRows));
-  team_.share(
-      gate.panels(),
-      [&](int64_t begin, int64_t end) {
-        for (int64_t from = begin; from < end; from += most) {
-          const int64_t to = std::min(from + most, end), width = (to - from) * kRows;
-          float* gates = mine_.products;
-          float* ups = mine_.products + op.rows * width;
-          multiply_panels(slice(gate, from, to), input_of(op), gates, width);
-          multiply_panels(slice(up, from, to), input_of(op), ups, width);
-          add_bias(*op.linears[0], from * kRows, width, op.rows, gates, width);
-          add_bias(*op.linears[1], from * kRows, width, op.rows, ups, width);
-          if (op.adapted) {
-            add_adapters(op, 0, from, to, gates, width);
-            add_adapters(op, 1, from, to, ups, width);
-          }
-          lap(StepPart::gate_up);
-          for (int64_t row = 0; row < op.rows; ++row)
-            activate(op, gates + row * width, ups + row * width, width,
-                     op.out[0] + row * stride + from * kRows);
-          lap(StepPart::activation);
-        }
-      },
-      sharing_of(op));
+  share_panels(op, gate.panels(), [&](int64_t begin, int64_t end) {
+    for (int64_t from = begin; from < end; from += most) {
+      const int64_t to = std::min(from + most, end), width = (to - from) * kRows;
+      float* gates = mine_.products;
+      float* ups = mine_.products + op.rows * width;
+      multiply_panels(slice(gate, from, to), input_of(op), gates, width);
+      multiply_panels(slice(up, from, to), input_of(op), ups, width);
+      add_bias(*op.linears[0], from * kRows, width, op.rows, gates, width);
+      add_bias(*op.linears[1], from * kRows, width, op.rows, ups, width);
+      if (op.adapted) {
+        add_adapters(op, 0, from, to, gates, width);
+        add_adapters(op, 1, from, to, ups, width);
+      }
+      lap(StepPart::gate_up);
+      for (int64_t row = 0; row < op.rows; ++row)
+        activate(op, gates + row * width, ups + row * width, width,
+                 op.out[0] + row * stride + from * kRows);
+      lap(StepPart::activation);
+    }
+  });
 }
 
 void StepRunner::activate(const StepOp& op, const float* gates, const float* ups, int64_t n,
@@ -287,12 +281,11 @@ void StepRunner::activate(const StepOp& op, const float* gates, const float* ups
 }
 
 void StepRunner::add_normed(const StepOp& op) {
-  const auto [first, last] = team_.range(op.rows);
-  for (int64_t row = first; row < last; ++row) {
+  for_rows(op.rows, [&](int64_t row) {
     float* x = const_cast<float*>(op.in) + row * op.cols;
     ops_.rms_norm(x, op.weight, run_.config.norm_eps, op.cols, x);
     ops_.add_scaled(buffers_.residual + row * op.cols, x, run_.config.residual_scale, op.cols);
-  }
+  });
 }
 
 // Heads of q or k are normed, if the family does, and rotated.
@@ -314,8 +307,7 @@ void StepRunner::place(const StepOp& op) {
   const ModelConfig& c = run_.config;
   const LayerWeights& w = run_.weights.layers[static_cast<size_t>(op.layer)];
   const kernels::KvLayer kv = run_.kv.layer(run_.config.kv_layer(op.layer));
-  const auto [first, last] = team_.range(op.rows);
-  for (int64_t row = first; row < last; ++row) {
+  for_rows(op.rows, [&](int64_t row) {
     float* k = buffers_.k + row * c.num_kv_heads * c.head_dim;
     const float* v = buffers_.v + row * c.num_kv_heads * c.head_dim;
     prepare_heads(buffers_.q + row * c.num_heads * c.head_dim, c.num_heads, w.q_norm, op.layer,
@@ -330,7 +322,7 @@ void StepRunner::place(const StepOp& op) {
     for (const RowCopy& copy :
          std::ranges::equal_range(run_.inputs.copies(), static_cast<int>(row), {}, &RowCopy::row))
       store(copy.place);
-  }
+  });
 }
 
 void StepRunner::attend(const StepOp& op, bool places) {
@@ -351,7 +343,7 @@ void StepRunner::attend(const StepOp& op, bool places) {
       [&](int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; ++i) attend_to(i);
       },
-      Team::Sharing::ranges);
+      Team::Sharing::even);
 }
 
 void StepRunner::attend_unit(int64_t index, const LayerView& at, bool places) {
@@ -427,7 +419,6 @@ void StepRunner::place_heads(const AttentionWork& work, const LayerView& at,
 
 // The kept rows move to the front, by one thread: a row may move to where another one was.
 void StepRunner::keep() {
-  if (team_.index() != 0) return;
   const int64_t hidden = run_.config.hidden_size;
   const int64_t q_dim = int64_t{run_.config.num_heads} * run_.config.head_dim;
   const std::span<const int> rows = run_.inputs.kept_rows();
@@ -448,25 +439,21 @@ void StepRunner::finish_logits(float* logits, int64_t n) const {
 
 void StepRunner::head(std::span<const int> rows, float* out) {
   const kernels::PanelMatrix w = run_.weights.output_head().view();
-  const int64_t hidden = run_.config.hidden_size;
   StepOp op{.kind = StepOp::Kind::multiply, .part = StepPart::head};
   op.rows = static_cast<int>(rows.size());
   op.few = op.rows <= kFewRows;
-  op.cols = hidden;
-  const RowBuffers& to = row_buffers(op.few);
-  for_my_rows(op.rows, op.few, [&](int64_t i) {
-    float* normed = to.normed + i * hidden;
-    ops_.rms_norm(buffers_.residual + rows[static_cast<size_t>(i)] * hidden,
-                  run_.weights.final_norm.data(), run_.config.norm_eps, hidden, normed);
-    if (run_.rounds && info(w.type).quantized)
-      ops_.quantize_a8(normed, with_cols(to.rounded, hidden), i);
-  });
+  op.cols = run_.config.hidden_size;
+  const auto norm = [&](int64_t i) { norm_for_head(op, rows[static_cast<size_t>(i)], i); };
+  if (!op.few) for_groups_of_rows(op.rows, norm);
   lap(StepPart::head);
-  if (!op.few) team_.barrier();
+  team_.barrier();
   lap(StepPart::wait);
+  bool prepared = !op.few;
   team_.share(
       w.panels(),
       [&](int64_t begin, int64_t end) {
+        for (int64_t i = 0; !prepared && i < op.rows; ++i) norm(i);
+        prepared = true;
         const int64_t stride = w.panels() * kRows;
         float* logits = out + begin * kRows;
         multiply_panels(slice(w, begin, end), input_of(op), logits, stride);
@@ -475,6 +462,15 @@ void StepRunner::head(std::span<const int> rows, float* out) {
       },
       sharing_of(op));
   lap(StepPart::head);
+}
+
+void StepRunner::norm_for_head(const StepOp& op, int64_t row, int64_t to) {
+  const RowBuffers& out = row_buffers(op.few);
+  float* normed = out.normed + to * op.cols;
+  ops_.rms_norm(buffers_.residual + row * op.cols, run_.weights.final_norm.data(),
+                run_.config.norm_eps, op.cols, normed);
+  if (run_.rounds && info(run_.weights.output_head().view().type).quantized)
+    ops_.quantize_a8(normed, with_cols(out.rounded, op.cols), to);
 }
 
 }  // namespace octavo

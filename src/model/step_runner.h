@@ -29,6 +29,7 @@ struct StepRun {
   StepProfile* profile;  // filled by the first thread, or nullptr
   std::stop_token cancel{};
   std::atomic<bool> cancelled{false};
+  std::atomic<int> num_active_experts{0};  // of the layer that is computed
 };
 
 class StepRunner {
@@ -51,10 +52,11 @@ class StepRunner {
   void begin(int rows);
   void embed(int64_t row);
   void find_angles(int64_t row);
-  void norm(const StepOp& op);
+  void prepare(const StepOp& op);
+  void prepare_few();
+  void prepare_row(const StepOp& op, int64_t row);
   void norm_heads(const StepOp& op);
   void reorder(const StepOp& op);
-  void round(const StepOp& op);
   // Adapters: step_runner_lora.cc
   void shrink(const StepOp& op);
   void shrink_rows(const StepOp& op, size_t linear, int64_t first, int64_t last);
@@ -101,13 +103,21 @@ class StepRunner {
   void combine(const StepOp& op);
   // Shares the panels of all active experts out: body(expert, first panel, last).
   template <class Body>
-  void for_my_expert_panels(int64_t panels_of_each, const Body& body);
+  void for_expert_panels(int64_t panels_of_each, const Body& body);
   void keep();
   bool stopped_at_layer_end();
 
-  // Calls body(row) for the rows this thread has to prepare for a product.
+  // Calls body(row) for all rows, which are shared out.
   template <class Body>
-  void for_my_rows(int64_t rows, bool few, const Body& body);
+  void for_rows(int64_t rows, const Body& body) {
+    const auto some = [&](int64_t first, int64_t last) {
+      for (int64_t row = first; row < last; ++row) body(row);
+    };
+    team_.share(rows, some, Team::Sharing::even);
+  }
+  template <class Body>
+  void for_groups_of_rows(int64_t rows, const Body& body);
+  void norm_for_head(const StepOp& op, int64_t row, int64_t to);
   const RowBuffers& row_buffers(bool few) const { return few ? mine_.few : buffers_.many; }
   // Rows to be multiplied, as floats and, for quantised weights, rounded.
   struct Input {
@@ -117,6 +127,15 @@ class StepRunner {
     int64_t rows;
   };
   static Team::Sharing sharing_of(const StepOp& op);
+  // Shares the panels of a product out: body(first panel, last).
+  template <class Body>
+  void share_panels(const StepOp& op, int64_t panels, const Body& body) {
+    const auto prepared = [&](int64_t begin, int64_t end) {
+      prepare_few();
+      body(begin, end);
+    };
+    team_.share(panels, prepared, sharing_of(op));
+  }
   Input input_of(const StepOp& op) const;
   Input expert_input(int expert, const float* rows, int64_t cols) const;
   void finish_logits(float* logits, int64_t n) const;
@@ -138,6 +157,7 @@ class StepRunner {
   const ThreadBuffers& mine_;
   Team& team_;
   StepProfile* profile_;
+  const StepOp* to_prepare_ = nullptr;  // by this thread, for the product that follows
 };
 
 }  // namespace octavo

@@ -15,11 +15,10 @@ void StepRunner::finish_encoder_embedding(int64_t row, float* x) {
 }
 
 void StepRunner::layer_norm(const StepOp& op) {
-  const auto [first, last] = team_.range(op.rows);
-  for (int64_t row = first; row < last; ++row) {
+  for_rows(op.rows, [&](int64_t row) {
     float* x = buffers_.residual + row * op.cols;
     ops_.layer_norm(x, op.weight, op.bias, run_.config.norm_eps, op.cols, x);
-  }
+  });
 }
 
 void StepRunner::up(const StepOp& op) {
@@ -27,21 +26,17 @@ void StepRunner::up(const StepOp& op) {
   const kernels::PanelMatrix w = op.linears[0]->weight.view();
   const int64_t stride = w.panels() * kRows;
   const int64_t most = std::max<int64_t>(1, buffers_.product_floats / (op.rows * kRows));
-  team_.share(
-      w.panels(),
-      [&](int64_t begin, int64_t end) {
-        for (int64_t from = begin; from < end; from += most) {
-          const int64_t to = std::min(from + most, end), width = (to - from) * kRows;
-          multiply_panels(detail::slice(w, from, to), input_of(op), mine_.products, width);
-          lap(StepPart::gate_up);
-          add_bias(*op.linears[0], from * kRows, width, op.rows, mine_.products, width);
-          for (int64_t row = 0; row < op.rows; ++row)
-            ops_.gelu_erf(mine_.products + row * width, width,
-                          op.out[0] + row * stride + from * kRows);
-          lap(StepPart::activation);
-        }
-      },
-      sharing_of(op));
+  share_panels(op, w.panels(), [&](int64_t begin, int64_t end) {
+    for (int64_t from = begin; from < end; from += most) {
+      const int64_t to = std::min(from + most, end), width = (to - from) * kRows;
+      multiply_panels(detail::slice(w, from, to), input_of(op), mine_.products, width);
+      lap(StepPart::gate_up);
+      add_bias(*op.linears[0], from * kRows, width, op.rows, mine_.products, width);
+      for (int64_t row = 0; row < op.rows; ++row)
+        ops_.gelu_erf(mine_.products + row * width, width, op.out[0] + row * stride + from * kRows);
+      lap(StepPart::activation);
+    }
+  });
 }
 
 }  // namespace octavo

@@ -87,13 +87,15 @@ Result<std::span<const float>> Sampler::adjust(std::span<const float> logits,
   OCTAVO_CHECK_OK(check_finite(row));
   OCTAVO_CHECK_OK(check_ids(request));
 
+  static const TokenRules kNoRules;
+  const TokenRules& rules = request.rules ? *request.rules : kNoRules;
   logits_.assign(row.begin(), row.end());
-  apply_bias(request.params);
+  apply_bias(rules.logit_bias());
   apply_penalties(request.params, request.history);
-  if (!request.params.allowed_token_ids.empty()) bar_all_but(request.params.allowed_token_ids);
+  bar_unmasked(rules.allowed());
   bar_unmasked(request.allowed);
-  bar_bad_words(request);
-  bar_end_of_answer(request);
+  bar_bad_words(rules, request.history.generated);
+  bar_end_of_answer(request, rules);
   return row;
 }
 
@@ -140,21 +142,23 @@ Result<void> Sampler::check_ids(const SampleRequest& request) const {
   OCTAVO_CHECK_OK(check(request.history.prompt, "the prompt"));
   OCTAVO_CHECK_OK(check(request.history.generated, "the answer"));
   OCTAVO_CHECK_OK(check(request.eog, "the set of end tokens"));
-  OCTAVO_CHECK_OK(check(request.params.stop_token_ids, "stop_token_ids"));
-  OCTAVO_CHECK_OK(check(request.params.allowed_token_ids, "allowed_token_ids"));
-  for (const std::vector<TokenId>& word : request.bad_words)
-    OCTAVO_CHECK_OK(check(word, "bad_words"));
-  for (const LogitBias& b : request.params.logit_bias)
-    OCTAVO_CHECK_OK(check(std::span(&b.id, 1), "logit_bias"));
-  if (!request.allowed.empty() && std::cmp_less(request.allowed.size() * 64, num_tokens_))
+  if (request.rules && request.rules->num_tokens() > num_tokens_)
     return fail(ErrorCode::invalid_argument,
-                fmt::format("a mask of {} bits is too short for a tokenizer of {} tokens",
-                            request.allowed.size() * 64, num_tokens_));
-  return {};
+                fmt::format("rules for {} tokens do not fit a tokenizer of {}",
+                            request.rules->num_tokens(), num_tokens_));
+  if (request.rules) OCTAVO_CHECK_OK(check_mask(request.rules->allowed()));
+  return check_mask(request.allowed);
 }
 
-void Sampler::apply_bias(const SamplingParams& params) {
-  for (const LogitBias& b : params.logit_bias) add(logits_[raw(b.id)], b.bias);
+Result<void> Sampler::check_mask(std::span<const uint64_t> mask) const {
+  if (mask.empty() || std::cmp_greater_equal(mask.size() * 64, num_tokens_)) return {};
+  return fail(ErrorCode::invalid_argument,
+              fmt::format("a mask of {} bits is too short for a tokenizer of {} tokens",
+                          mask.size() * 64, num_tokens_));
+}
+
+void Sampler::apply_bias(std::span<const LogitBias> biases) {
+  for (const LogitBias& b : biases) add(logits_[raw(b.id)], b.bias);
 }
 
 void Sampler::apply_penalties(const SamplingParams& params, const TokenHistory& history) {
@@ -184,38 +188,28 @@ void Sampler::count_tokens(const TokenHistory& history) {
   for (TokenId id : history.generated) see(id, 1);
 }
 
-void Sampler::bar_all_but(std::span<const TokenId> allowed) {
-  scratch_.clear();
-  for (TokenId id : allowed) scratch_.push_back({logits_[raw(id)], raw(id)});
-  std::fill(logits_.begin(), logits_.end(), kRuledOut);
-  for (const Candidate& c : scratch_) logits_[c.id] = c.logit;
-}
-
 void Sampler::bar_unmasked(std::span<const uint64_t> allowed) {
   if (allowed.empty()) return;
   for (size_t id = 0; id < logits_.size(); ++id)
     if (!(allowed[id / 64] >> id % 64 & 1)) logits_[id] = kRuledOut;
 }
 
-void Sampler::bar_bad_words(const SampleRequest& request) {
-  const auto answer = request.history.generated;
-  for (const std::vector<TokenId>& word : request.bad_words) {
-    const auto before = std::span(word).first(word.size() - 1);
-    if (before.size() <= answer.size() && std::ranges::equal(before, answer.last(before.size())))
-      logits_[raw(word.back())] = kRuledOut;
-  }
+void Sampler::bar_bad_words(const TokenRules& rules, std::span<const TokenId> answer) {
+  barred_.clear();
+  rules.add_barred_after(answer, barred_);
+  for (const TokenId id : barred_) logits_[raw(id)] = kRuledOut;
 }
 
-void Sampler::bar_end_of_answer(const SampleRequest& request) {
+void Sampler::bar_end_of_answer(const SampleRequest& request, const TokenRules& rules) {
   if (std::cmp_greater_equal(request.history.generated.size(), request.params.min_tokens)) return;
   for (TokenId id : request.eog) logits_[raw(id)] = kRuledOut;
-  for (TokenId id : request.params.stop_token_ids) logits_[raw(id)] = kRuledOut;
+  for (TokenId id : rules.stop_tokens()) logits_[raw(id)] = kRuledOut;
 }
 
 Result<TokenId> Sampler::find_best() const {
   const TokenId best = argmax(logits_);
   if (logits_[raw(best)] == kRuledOut)
-    return fail(ErrorCode::numeric_error,
+    return fail(ErrorCode::invalid_argument,
                 "every token that the model allows is barred by allowed_token_ids, bad_words, "
                 "min_tokens or what the answer has to look like; bar fewer");
   return best;

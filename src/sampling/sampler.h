@@ -20,6 +20,7 @@
 #include "sampling/distribution.h"
 #include "sampling/logits.h"
 #include "sampling/logprobs.h"
+#include "sampling/token_rules.h"
 
 namespace octavo {
 
@@ -39,9 +40,8 @@ struct SampleRequest {
   uint32_t choice = 0;           // index of the answer among params.n
   TokenHistory history;
   std::span<const TokenId> eog;  // end an answer; barred by min_tokens like params.stop_token_ids
-  // params.bad_words as tokens, none empty: the last one of each is barred where the answer ends in
-  // those before it.
-  std::span<const std::vector<TokenId>> bad_words = {};
+  // Made of the lists of params, which are not read. nullptr: they are empty.
+  const TokenRules* rules = nullptr;
   // No other tokens are drawn: a bit for each, as TokenMask sets them. Empty: any may be.
   std::span<const uint64_t> allowed = {};
 };
@@ -67,9 +67,8 @@ class Sampler {
 
   int num_tokens() const { return num_tokens_; }
 
-  // Errors: numeric_error for a bad row, or if every token that has a finite logit is barred;
-  // invalid_argument if the row or the mask is too short or an id of the history, the bias or the
-  // barred ids is no token.
+  // Errors: numeric_error for a bad row; invalid_argument if every token that has a finite logit is
+  // barred, if the row or the mask is too short, or if an id of the history is no token.
   Result<Sample> sample(std::span<const float> logits, const SampleRequest& request);
 
   // A token with the same probabilities as those of sample(), preferably one of the guesses. Where
@@ -92,13 +91,13 @@ class Sampler {
   Result<std::span<const float>> adjust(std::span<const float> logits,
                                         const SampleRequest& request);
   Result<void> check_ids(const SampleRequest& request) const;
-  void apply_bias(const SamplingParams& params);
+  Result<void> check_mask(std::span<const uint64_t> mask) const;
+  void apply_bias(std::span<const LogitBias> biases);
   void apply_penalties(const SamplingParams& params, const TokenHistory& history);
   void count_tokens(const TokenHistory& history);
-  void bar_all_but(std::span<const TokenId> allowed);
   void bar_unmasked(std::span<const uint64_t> allowed);
-  void bar_bad_words(const SampleRequest& request);
-  void bar_end_of_answer(const SampleRequest& request);
+  void bar_bad_words(const TokenRules& rules, std::span<const TokenId> answer);
+  void bar_end_of_answer(const SampleRequest& request, const TokenRules& rules);
   Result<TokenId> find_best() const;
   Result<TokenId> choose(const SampleRequest& request);
   Result<Sample> with_logprobs(TokenId token, std::span<const float> row,
@@ -129,6 +128,7 @@ class Sampler {
   std::array<double, kBuckets> bucket_weights_{};
   std::vector<int32_t> generated_count_;  // per token; kUnseen outside apply_penalties()
   std::vector<int32_t> seen_;             // tokens of prompt and answer, each once
+  std::vector<TokenId> barred_;
 };
 
 }  // namespace octavo

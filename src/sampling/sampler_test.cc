@@ -52,7 +52,9 @@ struct Sequence {
 Result<Sample> sample(const std::vector<float>& logits, const SamplingParams& params,
                       const Sequence& s = {}, uint64_t seed = 1) {
   Sampler sampler(static_cast<int>(logits.size()));
-  return sampler.sample(logits, {params, seed, 0, {s.prompt, s.generated}, s.eog, {}, s.allowed});
+  OCTAVO_TRY(const TokenRules rules, TokenRules::create(params, {}, sampler.num_tokens()));
+  return sampler.sample(logits,
+                        {params, seed, 0, {s.prompt, s.generated}, s.eog, &rules, s.allowed});
 }
 
 int pick(const std::vector<float>& logits, const SamplingParams& params, const Sequence& s = {}) {
@@ -65,11 +67,12 @@ int pick(const std::vector<float>& logits, const SamplingParams& params, const S
 std::vector<int> histogram(const std::vector<float>& logits, const SamplingParams& params,
                            int draws) {
   Sampler sampler(static_cast<int>(logits.size()));
+  const TokenRules rules = TokenRules::create(params, {}, sampler.num_tokens()).value();
   std::vector<int> counts(logits.size());
   const Tokens history(draws, TokenId{0});
   for (int i = 0; i < draws; ++i) {
     const auto prompt = std::span(history).first(i);
-    const Result<Sample> result = sampler.sample(logits, {params, 5, 0, {prompt, {}}, {}});
+    const Result<Sample> result = sampler.sample(logits, {params, 5, 0, {prompt, {}}, {}, &rules});
     EXPECT_TRUE(result);
     ++counts[raw(result->token)];
   }
@@ -198,7 +201,7 @@ TEST(MinTokens, IsAnErrorIfNothingElseIsPossible) {
   const auto result =
       sample({-kInf, 3}, with([](auto& p) { p.min_tokens = 1; }), {{}, {}, tokens({1})});
   ASSERT_FALSE(result);
-  EXPECT_EQ(result.error().code, ErrorCode::numeric_error);
+  EXPECT_EQ(result.error().code, ErrorCode::invalid_argument);
   EXPECT_NE(result.error().message.find("min_tokens"), std::string::npos);
 }
 
@@ -229,7 +232,7 @@ TEST(Sampler, Mask) {
   EXPECT_FALSE(sample(row, {}, {{}, {}, {}, {0b0111}})) << "too short";
   const auto none = sample(row, {}, {{}, {}, {}, {0, 0}});
   ASSERT_FALSE(none);
-  EXPECT_EQ(none.error().code, ErrorCode::numeric_error);
+  EXPECT_EQ(none.error().code, ErrorCode::invalid_argument);
 }
 
 TEST(BadWords, BarTheLastTokenWhereTheAnswerEndsInTheOthers) {
@@ -238,7 +241,8 @@ TEST(BadWords, BarTheLastTokenWhereTheAnswerEndsInTheOthers) {
   const auto pick_after = [&](const Tokens& prompt, const Tokens& answer) {
     Sampler sampler(static_cast<int>(row.size()));
     const SamplingParams params = greedy_with([](auto&) {});
-    const auto result = sampler.sample(row, {params, 1, 0, {prompt, answer}, {}, std::span(words)});
+    const TokenRules rules = TokenRules::create(params, words, sampler.num_tokens()).value();
+    const auto result = sampler.sample(row, {params, 1, 0, {prompt, answer}, {}, &rules});
     return result ? raw(result->token) : -1;
   };
   EXPECT_EQ(pick_after({}, {}), 3) << "a word of one token is always barred";
@@ -470,6 +474,9 @@ TEST(BadInput, IsThatRequestsError) {
   Sampler sampler(3);
   const SamplingParams params;
   EXPECT_EQ(code(sampler.sample(std::vector<float>{1, 2}, {params, 1, 0, {}, {}})),
+            ErrorCode::invalid_argument);
+  const TokenRules others = TokenRules::create(params, {}, 4).value();
+  EXPECT_EQ(code(sampler.sample(std::vector<float>{1, 2, 3}, {params, 1, 0, {}, {}, &others})),
             ErrorCode::invalid_argument);
 }
 

@@ -1,4 +1,5 @@
-// What the next step computes: a pure function of what there is. No threads, tensors, clock or
+// What the next step computes: a pure function of what there is, chunked prefill and scheduling
+// policies included. No threads, tensors, clock or
 // I/O; equal arguments give equal plans, so that a plan can be tested, simulated and explained.
 #pragma once
 

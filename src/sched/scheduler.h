@@ -1,4 +1,6 @@
-// The bookkeeping of all sequences of an engine: who waits, who runs, which blocks they hold. The
+// The bookkeeping of all sequences of an engine: who waits, who runs, which blocks they hold.
+// Continuous batching: sequences come and go at every step. Who loses its blocks waits and is
+// computed again (preemption by recomputation). The
 // decisions are plan()'s; this class gathers what it looks at and carries out what it says.
 //
 // One thread. A step is begin_step(), then the forward, then commit().

@@ -1,6 +1,6 @@
-// How long a step takes, learned while steps run: t = a + b * prefill tokens + c * KV tokens read +
-// d * sequences + e * prefill pairs + f * draft tokens, + g if there are any. One object per
-// engine; whoever plans reads it.
+// How long a step takes (a cost model), learned while steps run: t = a + b * prefill tokens + c *
+// KV tokens read + d * sequences + e * prefill pairs + f * draft tokens, + g if there are any. One
+// object per engine; whoever plans reads it.
 #pragma once
 
 #include <array>

@@ -9,6 +9,8 @@
 #include <array>
 #include <cctype>
 
+#include "http/host.h"
+
 namespace octavo {
 namespace {
 
@@ -16,12 +18,6 @@ std::string lower(std::string_view text) {
   std::string out(text);
   for (char& c : out) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   return out;
-}
-
-// Without the port: "localhost:8000" and "[::1]:8000" are "localhost" and "::1".
-std::string host_name(std::string_view host) {
-  if (host.starts_with('[')) return lower(host.substr(1, host.find(']') - 1));
-  return lower(host.substr(0, host.find(':')));
 }
 
 bool is_address(const std::string& host) {
@@ -87,23 +83,27 @@ Access::Access(AccessOptions options, std::string own_host)
 }
 
 std::optional<ApiError> Access::check(const http::Request& request, RouteAccess access) const {
-  if (auto error = check_host(request)) return error;
+  // Probes call whatever name they were given, and learn nothing but whether the server lives.
+  if (access != RouteAccess::open)
+    if (auto error = check_host(request)) return error;
   if (auto error = check_origin(request)) return error;
   return check_key(request, access);
 }
 
 // A page of a foreign site can make a browser call a name that was pointed at this machine, but not
-// an address.
+// an address. It knows no key: who has one is known, whatever name a proxy passes on.
 std::optional<ApiError> Access::check_host(const http::Request& request) const {
   if (own_host_.empty() || contains(options_.allowed_hosts, "*")) return {};
   const std::string* header = http::find_header(request.headers, "host");
   if (!header) return {};  // HTTP/1.0, which no browser speaks
-  const std::string host = host_name(*header);
+  if (has_key(request)) return {};
+  const auto parsed = http::parse_host(*header);
+  const std::string host = parsed ? parsed->name : "";
   if (host == "localhost" || host == own_host_ || is_address(host) || host == machine_name() ||
       contains(options_.allowed_hosts, host))
     return {};
   return forbidden(fmt::format("the Host header names '{}', which is not this server; "
-                               "--allowed-hosts adds names",
+                               "--allowed-hosts adds names, and requests with a key may use any",
                                host),
                    "host_not_allowed");
 }
@@ -122,6 +122,11 @@ std::optional<ApiError> Access::check_origin(const http::Request& request) const
 bool Access::allows_origin(std::string_view origin) const {
   return contains(options_.cors.allowed_origins, "*") ||
          contains(options_.cors.allowed_origins, origin);
+}
+
+bool Access::has_key(const http::Request& request) const {
+  const std::string_view key = key_of(request);
+  return is_one_of(key, options_.api_keys) || is_one_of(key, options_.admin_api_keys);
 }
 
 std::optional<ApiError> Access::check_key(const http::Request& request, RouteAccess access) const {
@@ -149,9 +154,10 @@ std::optional<ApiError> Access::check_key(const http::Request& request, RouteAcc
 http::Headers Access::cors_headers(const http::Request& request) const {
   const std::string* origin = http::find_header(request.headers, "origin");
   if (!origin || !allows_origin(*origin)) return {};
-  http::Headers headers = {{"Access-Control-Allow-Origin", *origin},
-                           {"Vary", "Origin"},
-                           {"Access-Control-Expose-Headers", "X-Request-Id, Retry-After"}};
+  http::Headers headers = {
+      {"Access-Control-Allow-Origin", *origin},
+      {"Vary", "Origin"},
+      {"Access-Control-Expose-Headers", "X-Request-Id, Retry-After, X-Octavo-Warnings"}};
   if (options_.cors.allow_credentials)
     headers.push_back({"Access-Control-Allow-Credentials", "true"});
   return headers;

@@ -23,8 +23,8 @@ class Access {
   // own_host: where the server listens; empty: on a Unix socket, where no Host is checked.
   Access(AccessOptions options, std::string own_host);
 
-  // Nothing: may go on. 401 without a valid key, 403 for a foreign Host or Origin and for admin
-  // routes when there is no admin key.
+  // Nothing: may go on. 401 without a valid key, 403 for a foreign Host (without a valid key) or
+  // Origin, and for admin routes when there is no admin key. Open routes take any Host.
   std::optional<ApiError> check(const http::Request& request, RouteAccess access) const;
 
   // Headers that let a browser of an allowed origin read the answer; none without one.
@@ -38,6 +38,7 @@ class Access {
   std::optional<ApiError> check_host(const http::Request& request) const;
   std::optional<ApiError> check_origin(const http::Request& request) const;
   std::optional<ApiError> check_key(const http::Request& request, RouteAccess access) const;
+  bool has_key(const http::Request& request) const;
   bool allows_origin(std::string_view origin) const;
 
   AccessOptions options_;

@@ -55,13 +55,41 @@ TEST(Access, ForeignHostsAreRefused) {
   const auto with_host = [&](const char* host) {
     http::Request request = request_with({});
     request.headers = {{"Host", host}};
-    return status(access, request, RouteAccess::open);
+    return status(access, request, RouteAccess::key);
   };
   for (const char* own : {"localhost", "LOCALHOST:8000", "127.0.0.1:8000", "[::1]:8000", "10.0.0.7",
                           "llm.example:443"})
     EXPECT_EQ(with_host(own), 200) << own;
-  for (const char* foreign : {"evil.example", "127.0.0.1.evil.example", "localhost.evil.example"})
+  for (const char* foreign : {"evil.example", "127.0.0.1.evil.example", "localhost.evil.example",
+                              "localhost:80@evil.example", "[::1].evil.example"})
     EXPECT_EQ(with_host(foreign), 403) << foreign;
+}
+
+http::Request from_host(const char* host, http::Headers headers = {}) {
+  http::Request request = request_with(std::move(headers));
+  request.headers.back().value = host;
+  return request;
+}
+
+TEST(Access, WhoHasAKeyMayUseAnyHost) {
+  const Access access({.api_keys = {"one"}, .admin_api_keys = {"boss"}}, "127.0.0.1");
+  for (const char* key : {"Bearer one", "Bearer boss"})
+    EXPECT_EQ(status(access, from_host("llm.example", {{"Authorization", key}}), RouteAccess::key),
+              200);
+  for (const char* wrong : {"Bearer two", ""})
+    EXPECT_EQ(
+        status(access, from_host("llm.example", {{"Authorization", wrong}}), RouteAccess::key),
+        403);
+  const Access without({}, "127.0.0.1");
+  EXPECT_EQ(
+      status(without, from_host("llm.example", {{"Authorization", "Bearer x"}}), RouteAccess::key),
+      403);
+}
+
+TEST(Access, ProbesMayUseAnyHost) {
+  const Access access({.allowed_hosts = {"llm.example"}}, "127.0.0.1");
+  EXPECT_EQ(status(access, from_host("octavo.pod.cluster.local"), RouteAccess::open), 200);
+  EXPECT_EQ(status(access, from_host("octavo.pod.cluster.local"), RouteAccess::key), 403);
 }
 
 TEST(Access, ForeignOriginsAreRefusedAndOwnOnesAreNot) {

@@ -1,6 +1,7 @@
 #include "server/adapters.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -21,6 +22,10 @@ bool is_possible(std::string_view name) {
                       [](unsigned char c) { return c <= ' ' || c == 127; });
 }
 
+bool is_one_of(const std::vector<std::string>& names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
 ApiError load_error(const Error& error) {
   const bool absent = error.code == ErrorCode::not_found || error.code == ErrorCode::io_error;
   return {.status = absent ? 404 : 400, .message = error.message, .param = "lora_path"};
@@ -34,7 +39,7 @@ ApiResult<void> Adapters::check(const std::string& name, bool replace) const {
                               "spaces or control characters",
                               quote(name), kMaxNameBytes),
                   "lora_name");
-  if (std::find(taken_.begin(), taken_.end(), name) != taken_.end())
+  if (is_one_of(model_names_, name))
     return refuse(fmt::format("{} is the model's own name", quote(name)), "lora_name");
   const std::lock_guard lock(mutex_);
   const bool is_loaded = adapters_.contains(name);
@@ -71,6 +76,24 @@ bool Adapters::unload(std::string_view name) {
   if (found == adapters_.end()) return false;
   adapters_.erase(found);
   return true;
+}
+
+ApiResult<Adapters::Adapter> Adapters::resolve(std::optional<std::string>& name) const {
+  if (!name) name = model_names_.front();
+  if (is_one_of(model_names_, *name)) return nullptr;
+  if (Adapter adapter = find(*name)) return adapter;
+  return tl::make_unexpected(
+      ApiError{.status = 404,
+               .message = fmt::format("there is no model {}; served here: {}", quote(*name),
+                                      fmt::join(all_names(), ", ")),
+               .param = "model",
+               .code = "model_not_found"});
+}
+
+std::vector<std::string> Adapters::all_names() const {
+  std::vector<std::string> all = model_names_;
+  for (std::string& name : names()) all.push_back(std::move(name));
+  return all;
 }
 
 Adapters::Adapter Adapters::find(std::string_view name) const {

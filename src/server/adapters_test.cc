@@ -36,6 +36,26 @@ TEST(Adapters, ComeAndGoByName) {
   EXPECT_EQ(status(adapters.load({"c", "x"}, false, gives(one))), 200);
 }
 
+TEST(Adapters, NamesStandForTheModelOrForOne) {
+  Adapters adapters(2, {"model", "alias"});
+  const char* place = "1";
+  ASSERT_EQ(status(adapters.load({"a", "x"}, false, gives(place))), 200);
+  const auto resolve = [&](std::optional<std::string> name) { return adapters.resolve(name); };
+  EXPECT_EQ(*resolve("model"), nullptr);
+  EXPECT_EQ(*resolve("alias"), nullptr);
+  EXPECT_EQ(*resolve("a"), some_adapter(place));
+  std::optional<std::string> none;
+  EXPECT_EQ(*adapters.resolve(none), nullptr);
+  EXPECT_EQ(none, "model");
+  for (const char* unknown : {"", "b", "A"}) {
+    const auto refused = resolve(unknown);
+    ASSERT_FALSE(refused) << unknown;
+    EXPECT_EQ(refused.error().status, 404);
+    EXPECT_EQ(refused.error().param, "model");
+    EXPECT_TRUE(refused.error().message.ends_with("served here: model, alias, a"));
+  }
+}
+
 TEST(Adapters, NamesAreChecked) {
   Adapters adapters(20, {"model", "alias"});
   for (const std::string& name :

@@ -15,10 +15,10 @@ constexpr size_t kRememberedEnds = 64;
 
 std::optional<AdmissionGate::Refusal> AdmissionGate::enter(int num_seqs, int64_t prompt_tokens) {
   const std::lock_guard lock(mutex_);
-  const double wait = wait_s(prompt_tokens);
+  const double wait = wait_s();
   if (num_open_ + num_seqs > options_.max_queue_len && num_open_ > 0)
     return Refusal{"max_queue_len", wait};
-  if (options_.max_queue_wait_s > 0 && wait > options_.max_queue_wait_s)
+  if (options_.max_queue_wait_s > 0 && wait > options_.max_queue_wait_s && num_open_ > 0)
     return Refusal{"max_queue_wait", wait - options_.max_queue_wait_s};
   num_open_ += num_seqs;
   num_waiting_ += num_seqs;
@@ -64,14 +64,12 @@ int AdmissionGate::num_waiting() const {
 
 double AdmissionGate::expected_wait_s(int64_t prompt_tokens) const {
   const std::lock_guard lock(mutex_);
-  return wait_s(prompt_tokens);
+  return wait_s() + prefill_s(prompt_tokens);
 }
 
-// Prompts before it are read while it waits for its place.
-double AdmissionGate::wait_s(int64_t prompt_tokens) const {
-  const double before = std::max(place_s(), prefill_s(waiting_tokens_));
-  return before + prefill_s(prompt_tokens);
-}
+// Until work on it begins: the prompts before it are read while it waits for its place. How long
+// its own takes is no wait.
+double AdmissionGate::wait_s() const { return std::max(place_s(), prefill_s(waiting_tokens_)); }
 
 // Steps that read so many tokens beside the answers that run.
 double AdmissionGate::prefill_s(int64_t tokens) const {

@@ -1,5 +1,5 @@
-// Whether a request is let in, or told to come back and when: a short refusal now is worth more
-// than a late answer.
+// Admission control: whether a request is let in, or told to come back and when: a short refusal
+// now is worth more than a late answer.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +30,8 @@ class AdmissionGate {
   explicit AdmissionGate(GateOptions options)
       : options_(options), num_places_(options.max_num_seqs) {}
 
-  // Of a request with so many sequences and prompt tokens: takes its place, or says why not.
+  // Of a request with so many sequences and prompt tokens: takes its place, or says why not. Who
+  // finds nobody before it is let in, whatever was predicted: what it takes is news.
   std::optional<Refusal> enter(int num_seqs, int64_t prompt_tokens);
   // Work on it has begun: it waits no longer.
   void start(int num_seqs, int64_t prompt_tokens);
@@ -49,7 +50,7 @@ class AdmissionGate {
  private:
   double prefill_s(int64_t tokens) const;
   double place_s() const;
-  double wait_s(int64_t prompt_tokens) const;
+  double wait_s() const;
 
   const GateOptions options_;
   mutable std::mutex mutex_;  // of what follows

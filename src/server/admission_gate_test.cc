@@ -51,6 +51,44 @@ void run_some(AdmissionGate& gate, double run_s, int count = 10) {
   }
 }
 
+// One slow step, which says that everything takes minutes.
+StepTimeModel slow_once() {
+  StepTimeModel model;
+  model.observe({.prefill_tokens = 1}, 100);
+  return model;
+}
+
+TEST(AdmissionGate, ALongPromptIsNoWait) {
+  AdmissionGate gate = gate_for(100, 3);
+  gate.on_step({}, 0, slow_once());
+  EXPECT_GT(gate.expected_wait_s(64), 30);
+  EXPECT_FALSE(gate.enter(1, 64)) << "nobody is there";
+  gate.start(1, 64);
+  EXPECT_FALSE(gate.enter(1, 64)) << "nobody waits";
+  EXPECT_TRUE(gate.enter(1, 64)) << "somebody waits, for a prompt that is said to take a minute";
+}
+
+TEST(AdmissionGate, AnIdleServerRefusesNobody) {
+  AdmissionGate gate = gate_for(100, 3);
+  run_some(gate, 1000);
+  for (int i = 0; i < 2; ++i) EXPECT_FALSE(gate.enter(1, 0));
+  EXPECT_TRUE(gate.enter(1, 0)) << "answers are said to take long";
+  for (int i = 0; i < 2; ++i) {
+    gate.start(1, 0);
+    gate.leave(1, 0, 1000.0);
+  }
+  EXPECT_FALSE(gate.enter(3, 0)) << "nobody is there: more choices than places";
+}
+
+// What the next request takes corrects it.
+TEST(AdmissionGate, OneSlowStepIsForgotten) {
+  StepTimeModel model = slow_once();
+  for (int i = 0; i < 5; ++i) model.observe({.prefill_tokens = 16}, 0.1);
+  AdmissionGate gate = gate_for(100, 3);
+  gate.on_step({}, 0, model);
+  EXPECT_LT(gate.expected_wait_s(64), 1);
+}
+
 // Answers take two seconds each; two run and three wait, so that the next one waits for four ends.
 TEST(AdmissionGate, PredictsTheWaitFromHowLongAnswersTake) {
   AdmissionGate gate = gate_for(100, 3);

@@ -40,20 +40,26 @@ double per_second(int64_t count, double seconds) {
   return count > 0 && seconds > 0 ? static_cast<double>(count) / seconds : 0;
 }
 
+double ms_per_token(int64_t count, double seconds) {
+  return count > 0 ? seconds * 1e3 / static_cast<double>(count) : 0;
+}
+
 // With llama.cpp's names. The first token of each choice is made by the prefill, so it is no part
 // of the rate.
 Json timings_json(const Timings& timings, int64_t num_choices) {
   const Usage& usage = timings.usage;
   const int64_t computed = usage.prompt_tokens - usage.cached_tokens;
+  const int64_t decoded = usage.completion_tokens - num_choices;
   Json json = {{"queue_ms", timings.queue_s * 1e3},
                {"cache_n", usage.cached_tokens},
                {"prompt_n", computed},
                {"prompt_ms", timings.prefill_s * 1e3},
+               {"prompt_per_token_ms", ms_per_token(computed, timings.prefill_s)},
                {"prompt_per_second", per_second(computed, timings.prefill_s)},
                {"predicted_n", usage.completion_tokens},
                {"predicted_ms", timings.decode_s * 1e3},
-               {"predicted_per_second",
-                per_second(usage.completion_tokens - num_choices, timings.decode_s)}};
+               {"predicted_per_token_ms", ms_per_token(decoded, timings.decode_s)},
+               {"predicted_per_second", per_second(decoded, timings.decode_s)}};
   if (usage.drafts) {
     json["draft_n"] = usage.drafts->tokens;
     json["draft_n_accepted"] = usage.drafts->accepted;
@@ -79,6 +85,7 @@ class Writer : public AnswerWriter {
   Writer(const GenerationRequest& request, const Tokenizer& tokenizer, AnswerHead head,
          std::string_view object)
       : tokenizer_(tokenizer),
+        names_{tokenizer, request.return_tokens_as_token_ids},
         head_(std::move(head)),
         object_(object),
         n_(request.params.n),
@@ -101,6 +108,7 @@ class Writer : public AnswerWriter {
   virtual std::optional<int64_t> reasoning_tokens() const { return std::nullopt; }
 
   const Tokenizer& tokenizer_;
+  const TokenNames names_;
   AnswerHead head_;
 
  private:
@@ -111,7 +119,7 @@ class Writer : public AnswerWriter {
   std::string open_head(const std::string& object) const;
   std::vector<Json> choices_json(const Part& part, bool is_event);
   std::string event_line(const Json& choice, const Usage* usage, const RequestOutput* prompt) const;
-  void add_prompt(Json& json, const RequestOutput& prompt) const;
+  void add_prompt(Json& json, const RequestOutput& prompt, bool is_event) const;
 
   std::string object_;
   int n_;
@@ -140,10 +148,16 @@ std::string Writer::open_head(const std::string& object) const {
   return text + "\"choices\":[";
 }
 
-void Writer::add_prompt(Json& json, const RequestOutput& prompt) const {
-  if (return_token_ids_) json["prompt_token_ids"] = ids_json(prompt.prompt_token_ids);
+// A whole answer has null where nothing was asked for, since clients of vLLM read attributes.
+void Writer::add_prompt(Json& json, const RequestOutput& prompt, bool is_event) const {
+  if (return_token_ids_)
+    json["prompt_token_ids"] = ids_json(prompt.prompt_token_ids);
+  else if (!is_event)
+    json["prompt_token_ids"] = nullptr;
   if (return_prompt_logprobs_)
     json["prompt_logprobs"] = prompt_logprobs_json(prompt.prompt_logprobs, tokenizer_);
+  else if (!is_event)
+    json["prompt_logprobs"] = nullptr;
 }
 
 // The first has all that is told but once, the last the end.
@@ -154,8 +168,11 @@ std::vector<Json> Writer::choices_json(const Part& part, bool is_event) {
     const bool ends = part.finish_reason && is_last;
     json["finish_reason"] = ends ? Json(reason_name(part)) : Json(nullptr);
     if (ends) json["stop_reason"] = stop_reason_json(part.stop_reason);
-    if (return_token_ids_) json["token_ids"] = is_first ? ids_json(part.token_ids) : Json::array();
-    if (is_first && part.prompt && has_prompt_in_choice()) add_prompt(json, *part.prompt);
+    if (return_token_ids_)
+      json["token_ids"] = is_first ? ids_json(part.token_ids) : Json::array();
+    else if (!is_event)
+      json["token_ids"] = nullptr;
+    if (is_first && part.prompt && has_prompt_in_choice()) add_prompt(json, *part.prompt, is_event);
   }
   return all;
 }
@@ -177,7 +194,7 @@ std::string Writer::whole(std::span<const RequestOutput> outputs, const Timings&
                          .front());
       if (outputs.size() > 1) list.back()["seed"] = outputs[i].seed;
     }
-  if (!outputs.empty() && !has_prompt_in_choice()) add_prompt(json, outputs[0]);
+  if (!outputs.empty() && !has_prompt_in_choice()) add_prompt(json, outputs[0], /*is_event=*/false);
   json["usage"] = usage_json(timings.usage, reasoning_tokens());
   json["seed"] = outputs.empty() ? Json(nullptr) : Json(outputs[0].seed);
   json["timings"] = timings_json(timings, n_ * std::ssize(outputs));
@@ -210,7 +227,7 @@ std::string Writer::event_line(const Json& choice, const Usage* usage,
   Json rest = Json::object();
   if (prompt) {
     rest["seed"] = prompt->seed;
-    if (!has_prompt_in_choice()) add_prompt(rest, *prompt);
+    if (!has_prompt_in_choice()) add_prompt(rest, *prompt, /*is_event=*/true);
   }
   if (usage)
     rest["usage"] = usage_json(*usage, reasoning_tokens());
@@ -281,6 +298,7 @@ std::vector<Json> ChatWriter::choices(const Part& part, bool is_event) {
     Json said = Json::object();
     if (part.is_first) said["role"] = "assistant";
     said["content"] = part.text;
+    if (part.is_first) said["refusal"] = nullptr;
     return std::vector<Json>(1, choice(part, key, std::move(said), true));
   }
   ReadAnswer& answer = answer_of(part.index);
@@ -294,7 +312,8 @@ std::vector<Json> ChatWriter::choices(const Part& part, bool is_event) {
 Json ChatWriter::choice(const Part& part, const char* key, Json said, bool is_first) const {
   Json logprobs = nullptr;
   if (logprobs_ && is_first)
-    logprobs = {{"content", chat_logprobs_json(part.logprobs, *logprobs_, tokenizer_)}};
+    logprobs = {{"content", chat_logprobs_json(part.logprobs, *logprobs_, names_)},
+                {"refusal", nullptr}};
   return {{"index", part.index}, {key, std::move(said)}, {"logprobs", std::move(logprobs)}};
 }
 
@@ -307,7 +326,7 @@ Json ChatWriter::call_json(const Part& part, size_t call, const ToolCall& told) 
 
 Json ChatWriter::message(const Part& part, ReadAnswer& answer) const {
   const AnswerParts parts = answer.read(part.text, part.token_ids, /*is_end=*/true);
-  Json json = {{"role", "assistant"}, {"content", parts.content}};
+  Json json = {{"role", "assistant"}, {"content", parts.content}, {"refusal", nullptr}};
   if (parts.content.empty() && !parts.calls.empty()) json["content"] = nullptr;
   if (shows_reasoning_)
     json["reasoning_content"] = parts.reasoning.empty() ? Json(nullptr) : Json(parts.reasoning);
@@ -323,6 +342,7 @@ std::vector<Json> ChatWriter::deltas(const Part& part, ReadAnswer& answer) const
   Json first = Json::object(), second = Json::object();
   if (part.is_first) first["role"] = "assistant";
   if (part.is_first || !parts.content.empty()) first["content"] = parts.content;
+  if (part.is_first) first["refusal"] = nullptr;
   if (shows_reasoning_ && !parts.reasoning.empty()) first["reasoning_content"] = parts.reasoning;
   for (const ToolCall& call : parts.calls) {
     Json head = {{"index", index}};
@@ -356,7 +376,7 @@ class CompletionWriter final : public Writer {
     Json logprobs = nullptr;
     if (logprobs_) {
       CompletionLogprobs& places =
-          logprobs_of_.try_emplace(part.index, tokenizer_, skip_special_).first->second;
+          logprobs_of_.try_emplace(part.index, names_, skip_special_).first->second;
       if (echoes) places.add_prompt(*part.prompt, prompt);
       places.add(part.logprobs);
       logprobs = places.take();
@@ -369,7 +389,9 @@ class CompletionWriter final : public Writer {
 
   std::string prompt_text(const RequestOutput& output) const {
     if (output.prompt && !is_truncated_) return *output.prompt;
-    return tokenizer_.decode(output.prompt_token_ids, skip_special_, SpacePrefix::strip);
+    // What a client gave as ids it gets back whole; a text has no tokens of the server's own.
+    return tokenizer_.decode(output.prompt_token_ids, /*skip_special=*/output.prompt.has_value(),
+                             SpacePrefix::strip);
   }
 
   bool echo_, skip_special_, is_truncated_;

@@ -84,16 +84,18 @@ TEST_F(ApiAnswer, WholeChat) {
   EXPECT_EQ(json["created"], 123);
   EXPECT_EQ(json["model"], "org/name");
   EXPECT_EQ(json["choices"].dump(),
-            R"([{"index":0,"message":{"role":"assistant","content":"hello"},"logprobs":null,)"
-            R"("finish_reason":"stop","stop_reason":null}])");
+            R"([{"index":0,"message":{"role":"assistant","content":"hello","refusal":null},)"
+            R"("logprobs":null,"finish_reason":"stop","stop_reason":null,"token_ids":null}])");
   EXPECT_EQ(json["usage"].dump(), R"({"prompt_tokens":6,"completion_tokens":5,"total_tokens":11,)"
                                   R"("prompt_tokens_details":{"cached_tokens":1}})");
   EXPECT_EQ(json["seed"], 42);
   EXPECT_EQ(json["timings"].dump(),
             R"({"queue_ms":500.0,"cache_n":1,"prompt_n":5,"prompt_ms":250.0,)"
-            R"("prompt_per_second":20.0,"predicted_n":5,"predicted_ms":2000.0,)"
-            R"("predicted_per_second":2.0})");
-  EXPECT_FALSE(json.contains("error") || json.contains("prompt_token_ids"));
+            R"("prompt_per_token_ms":50.0,"prompt_per_second":20.0,"predicted_n":5,)"
+            R"("predicted_ms":2000.0,"predicted_per_token_ms":500.0,"predicted_per_second":2.0})");
+  EXPECT_FALSE(json.contains("error"));
+  // Clients of vLLM read them as attributes.
+  EXPECT_TRUE(json.at("prompt_token_ids").is_null() && json.at("prompt_logprobs").is_null());
 }
 
 TEST_F(ApiAnswer, GuessesWhereTokensMayBeGuessed) {
@@ -118,6 +120,7 @@ TEST_F(ApiAnswer, ChatLogprobsAndIds) {
   const Json json = whole(request, {output_of({kBos, kHello}, {{kHello}}, tokenizer_)});
   const Json& entry = json["choices"][0]["logprobs"]["content"][0];
   EXPECT_EQ(entry["token"], "hello");
+  EXPECT_TRUE(json["choices"][0]["logprobs"].at("refusal").is_null());
   EXPECT_EQ(entry["bytes"].dump(), "[104,101,108,108,111]");
   EXPECT_EQ(entry["logprob"].get<float>(), -0.1f);
   ASSERT_EQ(entry["top_logprobs"].size(), 1u);
@@ -140,7 +143,8 @@ TEST_F(ApiAnswer, ChatEvents) {
   EXPECT_EQ(first,
             R"({"id":"x-1","object":"chat.completion.chunk","created":123,"model":"org/name",)"
             R"("system_fingerprint":null,"choices":[{"index":0,"delta":{"role":"assistant",)"
-            R"("content":"a\n\"b"},"logprobs":null,"finish_reason":null}],"seed":42})");
+            R"("content":"a\n\"b","refusal":null},"logprobs":null,"finish_reason":null}],)"
+            R"("seed":42})");
   const Json last = Json::parse(
       event_of(*out, {.text = "c", .finish_reason = FinishReason::stop, .stop_reason = "END"},
                nullptr, nullptr));
@@ -151,7 +155,8 @@ TEST_F(ApiAnswer, ChatEvents) {
   const Json cut = Json::parse(
       event_of(*out, {.choice = 1, .finish_reason = FinishReason::abort}, nullptr, nullptr));
   EXPECT_EQ(cut["choices"][0]["finish_reason"], "abort");
-  EXPECT_EQ(cut["choices"][0]["delta"].dump(), R"({"role":"assistant","content":""})");
+  EXPECT_EQ(cut["choices"][0]["delta"].dump(),
+            R"({"role":"assistant","content":"","refusal":null})");
 }
 
 // B05.
@@ -226,21 +231,31 @@ TEST_F(ApiAnswer, EchoOfTextAndOfIds) {
   EXPECT_TRUE(text["logprobs"]["token_logprobs"][0].is_null());
   EXPECT_TRUE(text["logprobs"]["top_logprobs"][0].is_null());
   EXPECT_EQ(text["logprobs"]["token_logprobs"].size(), 5u);
-  EXPECT_FALSE(text.contains("prompt_logprobs"));
+  EXPECT_TRUE(text.at("prompt_logprobs").is_null());
 
+  // What was sent as ids comes back whole, whether the answer shows control tokens or not.
   output.prompt.reset();
-  EXPECT_EQ(whole(request, {output})["choices"][0], text);
-  request.params.skip_special_tokens = false;
   const Json with_special = whole(request, {output})["choices"][0];
   EXPECT_EQ(with_special["text"], "<bos>hello\u00E9 w");
   EXPECT_EQ(with_special["logprobs"]["text_offset"].dump(), "[0,5,10,10,11]");
 
   output.outputs[0] = {.text = "", .token_ids = {}, .logprobs = {}, .stop_reason = {}};
-  request.params.skip_special_tokens = true;
   const Json scores_only = whole(request, {output})["choices"][0];
-  EXPECT_EQ(scores_only["text"], "hello\u00E9");
+  EXPECT_EQ(scores_only["text"], "<bos>hello\u00E9");
   EXPECT_EQ(scores_only["logprobs"]["tokens"].size(), 4u);
   EXPECT_EQ(scores_only["finish_reason"], "length");
+}
+
+TEST_F(ApiAnswer, ControlTokensThatATextSpellsHaveTheirPlaceInIt) {
+  CompletionRequest request;
+  request.params.logprobs = 1;
+  request.echo = true;
+  RequestOutput output = output_of({kBos, kBos, kHello}, {{kW}}, tokenizer_);
+  output.prompt = "<bos>hello";
+  const Json choice = whole(request, {output})["choices"][0];
+  EXPECT_EQ(choice["text"], "<bos>hello w");
+  // Which of the two is the server's own cannot be told and does not matter.
+  EXPECT_EQ(choice["logprobs"]["text_offset"].dump(), "[0,5,5,10]");
 }
 
 TEST_F(ApiAnswer, PromptLogprobsInVllmsShape) {
@@ -264,7 +279,7 @@ TEST_F(ApiAnswer, TokensThatLookAlikeKeepTheMoreProbable) {
   // <think> is spelled by a user-defined token; another token may print the same.
   const TokenLogprobs alike = {
       byte_token('z'), {{kHello, -0.5f, 1}, {kHello, -0.7f, 2}, {byte_token('z'), -9999.0f, 9}}};
-  CompletionLogprobs logprobs(tokenizer_, true);
+  CompletionLogprobs logprobs({tokenizer_}, true);
   logprobs.add(std::vector{alike});
   const Json json = logprobs.take();
   EXPECT_EQ(json["top_logprobs"][0].size(), 2u);
@@ -272,9 +287,26 @@ TEST_F(ApiAnswer, TokensThatLookAlikeKeepTheMoreProbable) {
   EXPECT_EQ(json["top_logprobs"][0]["z"], -9999.0);
 }
 
+TEST_F(ApiAnswer, TokensMayBeNamedByTheirIds) {
+  CompletionRequest completion;
+  completion.params.logprobs = 1;
+  completion.return_tokens_as_token_ids = true;
+  const auto output = output_of({kBos}, {{kHello, byte_token(0xC3)}}, tokenizer_);
+  const Json logprobs = whole(completion, {output})["choices"][0]["logprobs"];
+  EXPECT_EQ(logprobs["tokens"].dump(), R"(["token_id:259","token_id:195"])");
+  EXPECT_TRUE(logprobs["top_logprobs"][0].contains("token_id:259"));
+  ChatRequest chat;
+  chat.params.logprobs = 1;
+  chat.return_tokens_as_token_ids = true;
+  const Json entry = whole(chat, {output})["choices"][0]["logprobs"]["content"][0];
+  EXPECT_EQ(entry["token"], "token_id:259");
+  EXPECT_EQ(entry["top_logprobs"][0]["token"], "token_id:259");
+  EXPECT_EQ(entry["bytes"].dump(), "[104,101,108,108,111]");
+}
+
 TEST_F(ApiAnswer, NothingIsNotANumber) {
   const float infinity = std::numeric_limits<float>::infinity();
-  CompletionLogprobs logprobs(tokenizer_, true);
+  CompletionLogprobs logprobs({tokenizer_}, true);
   logprobs.add(std::vector{TokenLogprobs{kHello, {{kHello, -infinity, 1}}}});
   EXPECT_EQ(logprobs.take()["token_logprobs"][0], -9999.0);
 }

@@ -49,8 +49,9 @@ class EmbeddingWriter : public AnswerWriter {
 
 // The first tokens of the text, and those that stand before and after every text.
 ApiResult<std::vector<TokenId>> cut_ids(const Tokenizer& tokenizer, const std::string& text,
-                                        std::vector<TokenId> ids, size_t most) {
-  auto plain = tokenizer.encode(text, {});
+                                        std::vector<TokenId> ids, size_t most,
+                                        const std::stop_token& stop) {
+  auto plain = tokenizer.encode(text, {.stop = stop});
   if (!plain) return tl::unexpected<ApiError>(to_api_error(plain.error()));
   const size_t extra = ids.size() - std::min(plain->size(), ids.size());
   size_t before = 0;
@@ -65,7 +66,8 @@ ApiResult<std::vector<TokenId>> cut_ids(const Tokenizer& tokenizer, const std::s
 }
 
 ApiResult<std::vector<TokenId>> ids_of(PromptInput& input, const EmbeddingRequest& request,
-                                       const Tokenizer& tokenizer, int max_model_len) {
+                                       const Tokenizer& tokenizer, int max_model_len,
+                                       const std::stop_token& stop) {
   const auto cut = request.truncate_prompt_tokens;
   const auto most = static_cast<size_t>(cut.value_or(-1) < 0 ? max_model_len : *cut);
   if (auto* ids = std::get_if<std::vector<TokenId>>(&input)) {
@@ -73,15 +75,16 @@ ApiResult<std::vector<TokenId>> ids_of(PromptInput& input, const EmbeddingReques
     return std::move(*ids);
   }
   const auto& text = std::get<std::string>(input);
-  auto ids =
-      tokenizer.encode(text, {.parse_special = false, .add_special = request.add_special_tokens});
+  auto ids = tokenizer.encode(text, {.parse_special = request.parse_special,
+                                     .add_special = request.add_special_tokens,
+                                     .stop = stop});
   if (!ids) {
     ApiError error = to_api_error(ids.error());
     error.param = "input";
     return tl::unexpected(std::move(error));
   }
   if (!cut || ids->size() <= most) return std::move(*ids);
-  return cut_ids(tokenizer, text, std::move(*ids), most);
+  return cut_ids(tokenizer, text, std::move(*ids), most, stop);
 }
 
 constexpr char kAlphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -104,13 +107,14 @@ std::string base64(std::string_view bytes) {
 
 ApiResult<std::vector<Request>> embedding_requests(EmbeddingRequest& request,
                                                    const PoolingConfig& pooling,
-                                                   const Tokenizer& tokenizer, int max_model_len) {
+                                                   const Tokenizer& tokenizer, int max_model_len,
+                                                   std::stop_token stop) {
   const PoolingParams params = {.type = pooling.type,
                                 .normalize = request.normalize.value_or(pooling.normalize),
                                 .dimensions = request.dimensions.value_or(0)};
   std::vector<Request> requests;
   for (PromptInput& input : request.inputs) {
-    OCTAVO_TRY(std::vector<TokenId> ids, ids_of(input, request, tokenizer, max_model_len));
+    OCTAVO_TRY(std::vector<TokenId> ids, ids_of(input, request, tokenizer, max_model_len, stop));
     requests.push_back({.prompt_token_ids = std::move(ids),
                         .priority = request.priority,
                         .cache_salt = request.cache_salt,

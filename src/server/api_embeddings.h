@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <span>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -17,7 +18,8 @@ namespace octavo {
 // One request of the engine for each input. Errors: those of Tokenizer::encode.
 ApiResult<std::vector<Request>> embedding_requests(EmbeddingRequest& request,
                                                    const PoolingConfig& pooling,
-                                                   const Tokenizer& tokenizer, int max_model_len);
+                                                   const Tokenizer& tokenizer, int max_model_len,
+                                                   std::stop_token stop = {});
 
 // Its whole() alone is used: embeddings come at once.
 std::unique_ptr<AnswerWriter> make_answer_writer(const EmbeddingRequest& request,

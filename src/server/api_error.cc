@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "http/content_coding.h"
 #include "server/api_json.h"
 
 namespace octavo {
@@ -25,6 +26,7 @@ constexpr Row kRows[] = {
     {ErrorCode::resource_exhausted, 400, kInvalid, "resource_exhausted"},
     {ErrorCode::template_error, 400, kInvalid, "template_error"},
     {ErrorCode::cancelled, 503, "server_error", "cancelled"},
+    {ErrorCode::corrupt_file, 503, "server_error", "weights_damaged"},  // of the engine's own
 };
 
 }  // namespace
@@ -43,6 +45,8 @@ http::Response to_response(const ApiError& error) {
   if (error.retry_after_s > 0)
     response.headers.push_back({"Retry-After", std::to_string(error.retry_after_s)});
   if (!error.allow.empty()) response.headers.push_back({"Allow", error.allow});
+  if (error.status == 415)
+    response.headers.push_back({"Accept-Encoding", std::string(http::kContentCodings)});
   if (error.status == 401) response.headers.push_back({"WWW-Authenticate", "Bearer"});
   return response;
 }

@@ -10,6 +10,9 @@
 
 namespace octavo {
 
+// Of a request whose client did not wait, in the log and the metrics: it gets no answer.
+inline constexpr int kClientGone = 499;
+
 struct ApiError {
   int status = 400;
   std::string message;                         // a sentence that says what to change

@@ -1,19 +1,19 @@
 #include "server/api_fields.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
-#include <limits>
 #include <type_traits>
 
 #include "formats/quote.h"
 #include "server/api_messages.h"
 #include "server/api_prompts.h"
 #include "server/api_tools.h"
+#include "server/api_unknown_fields.h"
 #include "server/api_values.h"
 #include "spec/draft_length.h"
+#include "text/effort_variables.h"
 
 namespace octavo {
 namespace {
@@ -26,8 +26,10 @@ using D = RequestDraft;
 constexpr uint8_t kGenerate = kChat | kCompletions;
 constexpr uint8_t kMessages = kChat | kTokenize;
 constexpr uint8_t kQueued = kGenerate | kEmbeddings;
-constexpr uint8_t kAll = kQueued | kTokenize | kDetokenize;
+constexpr uint8_t kAllButDetokenize = kQueued | kTokenize;
+constexpr uint8_t kAll = kAllButDetokenize | kDetokenize;
 constexpr size_t kMaxNameBytes = 256;
+constexpr size_t kMaxTemplateVariables = 1024;
 
 template <class T>
 ApiResult<void> read_as(const Json& value, const Context& c, T& out) {
@@ -67,13 +69,7 @@ ApiResult<void> sampling(Json& value, const Context& c) {
 }
 
 ApiResult<void> read_model(Json& value, const Context& c) {
-  OCTAVO_CHECK_OK(read_as(value, c, c.draft.model));
-  if (!c.draft.model.empty()) return {};
-  return tl::unexpected<ApiError>({.status = 404,
-                                   .message = fmt::format("model is empty; served here: {}",
-                                                          fmt::join(c.limits.model_names, ", ")),
-                                   .param = "model",
-                                   .code = "model_not_found"});
+  return read_as(value, c, c.draft.model.emplace());
 }
 
 ApiResult<void> read_messages(Json& value, const Context& c) {
@@ -128,6 +124,11 @@ ApiResult<void> read_stream_options(Json& value, const Context& c) {
 
 ApiResult<void> read_max_completion_tokens(Json& value, const Context& c) {
   OCTAVO_TRY(c.draft.max_completion_tokens, read_alone<&P::max_tokens>(value, c));
+  return {};
+}
+
+ApiResult<void> read_best_of(Json& value, const Context& c) {
+  OCTAVO_TRY(c.draft.best_of, read_alone<&P::n>(value, c));
   return {};
 }
 
@@ -209,9 +210,33 @@ ApiResult<void> read_chat_template(Json& value, const Context& c) {
                             "with --trust-request-chat-template; leave it out");
 }
 
+ApiResult<void> read_word(const Json& value, const Context& c,
+                          std::span<const std::string_view> known, std::string& out) {
+  OCTAVO_CHECK_OK(read_as(value, c, out));
+  if (std::find(known.begin(), known.end(), out) != known.end()) return {};
+  return refuse_field(c.field.name, fmt::format("{} is {}; known are {}", c.field.name, quote(out),
+                                                fmt::join(known, ", ")));
+}
+
+ApiResult<void> read_reasoning_effort(Json& value, const Context& c) {
+  return read_word(value, c, reasoning_efforts(), c.draft.chat.reasoning_effort);
+}
+
+ApiResult<void> read_verbosity(Json& value, const Context& c) {
+  return read_word(value, c, verbosities(), c.draft.chat.verbosity);
+}
+
 ApiResult<void> read_chat_template_kwargs(Json& value, const Context& c) {
   if (!value.is_object())
     return refuse_field(c.field.name, "chat_template_kwargs must be an object");
+  if (value.contains("chat_template"))
+    return refuse_field("chat_template_kwargs.chat_template",
+                        "chat_template_kwargs.chat_template would replace nothing: a template is "
+                        "no variable of itself; leave it out");
+  if (value.size() > kMaxTemplateVariables)
+    return refuse_field(c.field.name,
+                        fmt::format("chat_template_kwargs has {} entries; allowed: 0 to {}",
+                                    value.size(), kMaxTemplateVariables));
   c.draft.chat_template_kwargs = std::move(value);
   return {};
 }
@@ -233,11 +258,21 @@ ApiResult<void> read_tokens(Json& value, const Context& c) {
   return {};
 }
 
-ApiResult<void> refuse_unless_neutral(Json& value, const Context& c) {
+bool asks_for_nothing(const Json& value, const Context& c) {
   const Json neutral = Json::parse(c.field.schema)["enum"];
-  if (std::find(neutral.begin(), neutral.end(), value) != neutral.end()) return {};
+  return std::find(neutral.begin(), neutral.end(), value) != neutral.end();
+}
+
+ApiResult<void> refuse_unless_neutral(Json& value, const Context& c) {
+  if (asks_for_nothing(value, c)) return {};
   return refuse_unsupported(c.field.name,
                             fmt::format("{} is not served; leave it out", c.field.name));
+}
+
+ApiResult<void> warn_unless_neutral(Json& value, const Context& c) {
+  if (!asks_for_nothing(value, c))
+    c.draft.warnings.push_back(fmt::format("{} is not served and has no effect", c.field.name));
+  return {};
 }
 
 ApiResult<void> ignore(Json&, const Context&) { return {}; }
@@ -251,13 +286,19 @@ constexpr ApiField refused(std::string_view name, uint8_t endpoints, std::string
           "Not served: only values that ask for nothing"};
 }
 
+// Of how tokens are drawn, so that no answer has another form than was asked for.
+constexpr ApiField inert(std::string_view name, std::string_view neutral) {
+  return {
+      name,    kGenerate,           FieldUse::inert,
+      neutral, warn_unless_neutral, "llama.cpp's; not served, and no more than a warning says so"};
+}
+
 constexpr ApiField ignored(std::string_view name, uint8_t endpoints) {
   return {name, endpoints, FieldUse::ignored, "{}", ignore, "Ignored"};
 }
 
 constexpr std::string_view kBool = R"({"type":"boolean"})";
 constexpr std::string_view kText = R"({"type":"string"})";
-constexpr std::string_view kObject = R"({"type":"object"})";
 constexpr std::string_view kIds =
     R"({"type":"array","items":{"type":"integer","minimum":0,"maximum":@last_token}})";
 constexpr std::string_view kCount = R"({"type":"integer","minimum":0,"maximum":2147483647})";
@@ -266,8 +307,10 @@ constexpr std::string_view kLogprobs =
 constexpr std::string_view kPenalty = R"({"type":"number","minimum":-2,"maximum":2})";
 
 constexpr std::string_view kNothing = R"({"enum":[]})";
+constexpr std::string_view kEmptyText = R"({"enum":[""]})";
 constexpr std::string_view kFalse = R"({"enum":[false]})";
 constexpr std::string_view kTrue = R"({"enum":[true]})";
+constexpr std::string_view kZero = R"({"enum":[0]})";
 constexpr std::string_view kOne = R"({"enum":[1]})";
 constexpr std::string_view kEmptyList = R"({"enum":[[]]})";
 constexpr std::string_view kEmptyObject = R"({"enum":[{}]})";
@@ -329,11 +372,14 @@ constexpr std::array kFields = {
              "Tokens of the answer, at most. Unset: 16 for completions, for chat the rest of the "
              "context"},
     ApiField{"max_completion_tokens", kChat, kServed, kCount, read_max_completion_tokens,
-             "The same as max_tokens"},
+             "The newer name of max_tokens, and the one that counts where there are both"},
     ApiField{"min_tokens", kGenerate, kServed, kCount, sampling<&P::min_tokens>,
              "No end of the answer before so many tokens; at most max_tokens"},
     ApiField{"n", kGenerate, kServed, R"({"type":"integer","minimum":1,"maximum":@max_choices})",
              sampling<&P::n>, "Choices per prompt; prompts times n are at most @max_choices"},
+    ApiField{"best_of", kGenerate, kServed,
+             R"({"type":"integer","minimum":1,"maximum":@max_choices})", read_best_of,
+             "As many as n: all that are generated are given out"},
     ApiField{"temperature", kGenerate, kServed, R"({"type":"number","minimum":0})",
              sampling<&P::temperature>, "0 takes the most probable token"},
     ApiField{"top_p", kGenerate, kServed, R"({"type":"number","exclusiveMinimum":0,"maximum":1})",
@@ -357,8 +403,8 @@ constexpr std::array kFields = {
              sampling<&P::repetition_penalty>,
              "Above 1 makes tokens of prompt and answer less probable"},
     ApiField{"logit_bias", kGenerate, kServed,
-             R"({"type":"object","additionalProperties":
-                 {"type":"number","minimum":-100,"maximum":100}})",
+             R"({"type":"object","propertyNames":{"pattern":"^(@token_pattern)$"},
+                 "additionalProperties":{"type":"number","minimum":-100,"maximum":100}})",
              sampling<&P::logit_bias>, "From token ids to what is added to their logits"},
     ApiField{"stop", kGenerate, kServed,
              R"({"anyOf":[{"type":"string","minLength":1},
@@ -373,8 +419,10 @@ constexpr std::array kFields = {
     ApiField{"skip_special_tokens", kGenerate, kServed, kBool, sampling<&P::skip_special_tokens>,
              "Leave control tokens out of the text"},
     ApiField{"bad_words", kGenerate, kServed,
-             R"({"type":"array","maxItems":1024,"items":{"type":"string","minLength":1}})",
-             sampling<&P::bad_words>, "Never written"},
+             R"({"anyOf":[{"type":"string","pattern":"[^ ]"},
+                 {"type":"array","maxItems":1024,"items":{"type":"string","pattern":"[^ ]"}}]})",
+             sampling<&P::bad_words>,
+             "Texts that are never written: of at most 4096 bytes each and 65536 in all"},
     ApiField{"allowed_token_ids", kGenerate, kServed,
              R"({"type":"array","minItems":1,
                  "items":{"type":"integer","minimum":0,"maximum":@last_token}})",
@@ -393,6 +441,11 @@ constexpr std::array kFields = {
              "The answer begins with the prompt"},
     ApiField{"return_token_ids", kGenerate, kServed, kBool, plain<&D::return_token_ids>,
              "Report the ids of prompt and answer"},
+    ApiField{"return_tokens_as_token_ids", kGenerate, kServed, kBool,
+             plain<&D::return_tokens_as_token_ids>,
+             "In logprobs, name tokens token_id:N in place of their text"},
+    ApiField{"suffix", kCompletions, kServed, "@suffix", plain<&D::suffix>,
+             "The text that comes behind the answer; for models with tokens for filling in"},
 
     ApiField{"truncate_prompt_tokens", kEmbeddings, kServed,
              R"({"anyOf":[{"const":-1},{"type":"integer","minimum":1,"maximum":@max_model_len}]})",
@@ -405,7 +458,7 @@ constexpr std::array kFields = {
              "Keep only so many of the prompt's last tokens; -1: as many as leave room for "
              "max_tokens"},
     ApiField{"priority", kQueued, kServed,
-             R"({"type":"integer","minimum":-2147483648,"maximum":2147483647})", read_priority,
+             R"({"type":"integer","minimum":@min_priority,"maximum":@max_priority})", read_priority,
              "Lower goes first; only with --scheduling-policy priority"},
     ApiField{"num_speculative_tokens", kGenerate, kServed,
              R"({"type":"integer","minimum":0,"maximum":@max_draft_tokens})",
@@ -424,14 +477,16 @@ constexpr std::array kFields = {
     ApiField{"request_id", kQueued, kServed, R"({"type":"string","pattern":"^[!-~]{1,256}$"})",
              read_request_id, "Becomes part of the answer's id"},
 
-    ApiField{"add_special_tokens", kCompletions | kTokenize | kEmbeddings, kServed, kBool,
-             plain<&D::add_special_tokens>,
-             "Put the model's begin of text before a prompt that is text"},
+    ApiField{
+        "add_special_tokens", kAllButDetokenize, kServed, kBool, plain<&D::add_special_tokens>,
+        "Put the model's begin of text before a prompt that is text, by default true, or before "
+        "a conversation, by default false: chat templates write it"},
     ApiField{"add_special", kTokenize, kServed, kBool, plain<&D::add_special_tokens>,
              "add_special_tokens of llama.cpp's shape, by default false"},
-    ApiField{"parse_special", kTokenize, kServed, kBool, plain<&D::parse_special>,
-             "Take spelled-out control tokens for what they spell, by default true. In prompts of "
-             "/v1/completions they are ordinary text"},
+    ApiField{"parse_special", kCompletions | kTokenize | kEmbeddings, kServed, kBool,
+             plain<&D::parse_special>,
+             "Take control tokens that are spelled out in a text for what they spell, by default "
+             "true. In messages they are ordinary text always"},
     ApiField{"return_token_strs", kTokenize, kServed, kBool, plain<&D::return_token_strs>,
              "Report each token's text"},
     ApiField{"with_pieces", kTokenize, kServed, kBool, plain<&D::return_token_strs>,
@@ -440,16 +495,25 @@ constexpr std::array kFields = {
     ApiField{
         "add_generation_prompt", kMessages, kServed, kBool,
         [](Json& v, const Context& c) { return read_as(v, c, c.draft.chat.add_generation_prompt); },
-        "The prompt ends where the answer begins, by default true"},
+        "The prompt ends where the answer begins, by default true, but not with "
+        "continue_final_message"},
     ApiField{"continue_final_message", kMessages, kServed, kBool,
              [](Json& v, const Context& c) {
                return read_as(v, c, c.draft.chat.continue_final_message);
              },
-             "The answer goes on from the last message; needs add_generation_prompt false"},
-    ApiField{"chat_template", kMessages, kServed, kText, read_chat_template,
+             "The answer goes on from the last message, which is the assistant's"},
+    ApiField{"chat_template", kMessages, kServed, "@chat_template", read_chat_template,
              "In place of the model's; needs --trust-request-chat-template"},
-    ApiField{"chat_template_kwargs", kMessages, kServed, kObject, read_chat_template_kwargs,
-             "Further variables of the template"},
+    ApiField{"chat_template_kwargs", kMessages, kServed,
+             R"({"type":"object","maxProperties":1024,"not":{"required":["chat_template"]}})",
+             read_chat_template_kwargs, "Further variables of the template"},
+
+    ApiField{"reasoning_effort", kMessages, kServed,
+             R"({"enum":["none","minimal","low","medium","high","xhigh"]})", read_reasoning_effort,
+             "How much the model thinks, as far as its chat template can tell it: by its variables "
+             "reasoning_effort, thinking_budget, enable_thinking or thinking"},
+    ApiField{"verbosity", kMessages, kServed, R"({"enum":["low","medium","high"]})", read_verbosity,
+             "How much the model says, where its chat template has a variable of that name"},
 
     refused("messages", kEmbeddings, kNothing),
     refused("embed_dtype", kEmbeddings, R"({"enum":["float32"]})"),
@@ -457,8 +521,8 @@ constexpr std::array kFields = {
     refused("truncation_side", kEmbeddings, R"({"enum":["right"]})"),
     ApiField{"tools", kMessages, kServed,
              R"({"type":"array","items":{"$ref":"#/components/schemas/Tool"}})", read_tools,
-             "What the model may call, through a chat template that shows tools. strict is taken "
-             "and not enforced"},
+             "What the model may call, told by its chat template or, where that has no place for "
+             "it, by the server. strict is taken and not enforced"},
     // After tools, whose names it may have.
     ApiField{"tool_choice", kChat, kServed, R"({"enum":["none","auto"]})", read_tool_choice,
              "auto: the model decides; none: it does not learn of the tools. \"required\" and a "
@@ -474,12 +538,7 @@ constexpr std::array kFields = {
     refused("modalities", kChat, R"({"enum":[["text"]]})"),
     refused("audio", kChat, kNothing),
     refused("web_search_options", kChat, kNothing),
-    refused("reasoning_effort", kChat, R"({"enum":["none"]})"),
-    refused("verbosity", kChat, R"({"enum":["medium"]})"),
     refused("echo", kChat, kFalse),
-    refused("add_special_tokens", kChat, kFalse),
-    refused("suffix", kCompletions, R"({"enum":[""]})"),
-    refused("best_of", kGenerate, kOne),
     refused("prompt_embeds", kCompletions, kNothing),
     refused("use_beam_search", kGenerate, kFalse),
     refused("length_penalty", kGenerate, kOne),
@@ -491,10 +550,11 @@ constexpr std::array kFields = {
     refused("guided_decoding_backend", kGenerate, kNothing),
     refused("guided_whitespace_pattern", kGenerate, kNothing),
     refused("structural_tag", kGenerate, kNothing),
+    refused("grammar", kGenerate, kEmptyText),
+    refused("json_schema", kGenerate, kNothing),
     refused("spaces_between_special_tokens", kGenerate, kTrue),
     refused("truncation_side", kGenerate, R"({"enum":["left"]})"),
     refused("logprob_token_ids", kGenerate, kEmptyList),
-    refused("return_tokens_as_token_ids", kGenerate, kFalse),
     refused("return_token_offsets", kGenerate, kFalse),
     refused("return_prompt_text", kChat, kFalse),
     refused("kv_transfer_params", kGenerate, kEmptyObject),
@@ -506,6 +566,16 @@ constexpr std::array kFields = {
     refused("mm_processor_kwargs", kMessages, kEmptyObject),
     refused("media_io_kwargs", kMessages, kEmptyObject),
 
+    inert("n_predict", R"({"enum":[-1]})"),
+    inert("n_probs", kZero),
+    inert("typical_p", kOne),
+    inert("top_n_sigma", R"({"enum":[-1]})"),
+    inert("repeat_penalty", kOne),
+    inert("dynatemp_range", kZero),
+    inert("xtc_probability", kZero),
+    inert("dry_multiplier", kZero),
+    inert("mirostat", kZero),
+
     ignored("user", kQueued),
     ignored("metadata", kChat),
     ignored("store", kChat),
@@ -516,40 +586,13 @@ constexpr std::array kFields = {
     ignored("session_id", kGenerate),
 };
 
-std::string with_numbers(std::string text, const ApiLimits& limits) {
-  constexpr int kLargest = std::numeric_limits<int>::max();
-  const bool has_cap = limits.max_logprobs != kNoLogprobsCap;
-  const std::pair<std::string_view, int> numbers[] = {
-      {"@last_token", limits.vocab_size > 0 ? limits.vocab_size - 1 : kLargest},
-      {"@max_model_len", limits.max_model_len > 0 ? limits.max_model_len : kLargest},
-      {"@max_choices", std::min(limits.max_choices, kMaxChoices)},
-      {"@embedding_size", limits.embedding_size > 0 ? limits.embedding_size : kLargest},
-      {"@least_dimensions", limits.matryoshka ? 1 : std::max(limits.embedding_size, 1)},
-      {"@min_logprobs", has_cap ? 0 : -1},
-      {"@max_draft_tokens", kMaxDraftTokens},
-      {"@max_logprobs", has_cap ? limits.max_logprobs : kLargest},
-  };
-  for (const auto& [word, number] : numbers)
-    for (size_t at = 0; (at = text.find(word, at)) != std::string::npos;)
-      text.replace(at, word.size(), std::to_string(number));
-  return text;
-}
-
-void allow_null(Json& schema) {
-  if (schema.contains("enum"))
-    schema["enum"].push_back(nullptr);
-  else if (schema.contains("anyOf"))
-    schema["anyOf"].push_back({{"type", "null"}});
-  else if (schema.contains("type"))
-    schema["type"] = Json::array({schema["type"], "null"});
-}
-
 }  // namespace
 
 std::span<const ApiField> api_fields() { return kFields; }
 
 ApiResult<void> read_fields(BodyFields& body, Endpoint endpoint, const ApiLimits& limits,
                             RequestDraft& draft) {
+  OCTAVO_CHECK_OK(check_unknown_fields(body, endpoint, limits, draft.warnings));
   for (const ApiField& field : kFields) {
     if (!(field.endpoints & endpoint)) continue;
     const auto found = body.find(field.name);
@@ -557,13 +600,6 @@ ApiResult<void> read_fields(BodyFields& body, Endpoint endpoint, const ApiLimits
     OCTAVO_CHECK_OK(field.read(found->second, {field, limits, draft}));
   }
   return {};
-}
-
-Json schema_of(const ApiField& field, const ApiLimits& limits, bool nullable) {
-  Json schema = Json::parse(with_numbers(std::string(field.schema), limits));
-  if (nullable) allow_null(schema);
-  schema["description"] = with_numbers(std::string(field.help), limits);
-  return schema;
 }
 
 tl::unexpected<ApiError> refuse_field(std::string_view param, std::string message) {

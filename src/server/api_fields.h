@@ -34,19 +34,21 @@ struct RequestDraft : GenerationRequest {
   bool parallel_tool_calls = true;
   bool include_reasoning = true;
   std::vector<PromptInput> prompts = {};
+  std::string suffix = {};
   std::optional<bool> add_special_tokens = {};
+  bool parse_special = true;
 
   std::string encoding_format = "float";  // of embeddings
   std::optional<int> dimensions = {};
   std::optional<bool> normalize = {};
 
   std::optional<int> max_completion_tokens = {};
+  std::optional<int> best_of = {};
   bool chat_logprobs = false;
   std::optional<int> top_logprobs = {};
   bool has_stream_options = false;
 
   std::optional<std::string> prompt_text = {}, content = {};  // of /tokenize
-  bool parse_special = true;
   bool return_token_strs = false;
   std::optional<std::vector<TokenId>> tokens = {};  // of /detokenize
 };
@@ -54,6 +56,7 @@ struct RequestDraft : GenerationRequest {
 enum class FieldUse : uint8_t {
   served,
   refused,  // known to OpenAI's or vLLM's API; only values that ask for nothing are taken
+  inert,    // known to llama.cpp's; values that ask for something are taken with a warning
   ignored,  // of any type
 };
 
@@ -69,8 +72,8 @@ struct ApiField {
   uint8_t endpoints;  // of Endpoint
   FieldUse use;
   // JSON Schema without null, which every field may be: then it is absent. @last_token,
-  // @max_logprobs, @max_model_len, @max_choices and so on stand for numbers. Of refused ones: an
-  // enum.
+  // @max_logprobs, @max_model_len, @max_choices and so on stand for what the limits say. Of refused
+  // and inert ones: an enum of what asks for nothing.
   std::string_view schema;
   // The value is not null, and may be moved from.
   ApiResult<void> (*read)(nlohmann::ordered_json& value, const FieldContext& context);
@@ -79,7 +82,8 @@ struct ApiField {
 
 std::span<const ApiField> api_fields();
 
-// Reads what the table has for this endpoint, in its order. Other names are ignored.
+// Reads what the table has for this endpoint, in its order. Other names are ignored, with a warning
+// if they look like a mistake (api_unknown_fields.h); with ApiLimits::strict_fields an error.
 ApiResult<void> read_fields(BodyFields& body, Endpoint endpoint, const ApiLimits& limits,
                             RequestDraft& draft);
 

@@ -21,7 +21,7 @@ using BodyFields = std::map<std::string, nlohmann::ordered_json, std::less<>>;
 
 // The fields of the object that the body is. Status 400, naming the field in which it was, for what
 // is no JSON in UTF-8 (a byte order mark, a number that no double can hold and a lone surrogate
-// included), U+0000 in a name, a key that an object has twice, and more than the limits above.
+// included), a key that an object has twice, and more than the limits above.
 // Takes time linear in the body, but for sorting keys, and stack for no level.
 ApiResult<BodyFields> parse_body(std::string_view body);
 

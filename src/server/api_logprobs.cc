@@ -25,19 +25,20 @@ const LogprobEntry& chosen_entry(const TokenLogprobs& place) {
   return found == place.entries.end() ? place.entries.back() : *found;
 }
 
-Json chat_entry(const LogprobEntry& entry, const Tokenizer& tokenizer) {
+Json chat_entry(const LogprobEntry& entry, const TokenNames& names) {
   Json bytes = Json::array();
-  for (const char byte : tokenizer.piece(entry.id)) bytes.push_back(static_cast<uint8_t>(byte));
-  return {{"token", shown_token(tokenizer, entry.id)},
+  for (const char byte : names.tokenizer.piece(entry.id))
+    bytes.push_back(static_cast<uint8_t>(byte));
+  return {{"token", names(entry.id)},
           {"logprob", logprob_json(entry.logprob)},
           {"bytes", std::move(bytes)}};
 }
 
-Json top_json(const TokenLogprobs& place, const Tokenizer& tokenizer) {
+Json top_json(const TokenLogprobs& place, const TokenNames& names) {
   Json top = Json::object();
   std::set<std::string> seen;
   for (const LogprobEntry& entry : place.entries) {
-    std::string token = shown_token(tokenizer, entry.id);
+    std::string token = names(entry.id);
     if (seen.insert(token).second)
       append_member(top, std::move(token), logprob_json(entry.logprob));
   }
@@ -54,21 +55,24 @@ std::string shown_token(const Tokenizer& tokenizer, TokenId id) {
   return shown;
 }
 
+std::string TokenNames::operator()(TokenId id) const {
+  return are_ids ? fmt::format("token_id:{}", raw(id)) : shown_token(tokenizer, id);
+}
+
 size_t count_characters(std::string_view utf8) {
   return static_cast<size_t>(std::count_if(utf8.begin(), utf8.end(), [](char byte) {
     return (static_cast<uint8_t>(byte) & 0xC0) != 0x80;  // not a continuation
   }));
 }
 
-Json chat_logprobs_json(std::span<const TokenLogprobs> places, int top,
-                        const Tokenizer& tokenizer) {
+Json chat_logprobs_json(std::span<const TokenLogprobs> places, int top, const TokenNames& names) {
   Json content = Json::array();
   for (const TokenLogprobs& place : places) {
-    Json entry = chat_entry(chosen_entry(place), tokenizer);
+    Json entry = chat_entry(chosen_entry(place), names);
     Json others = Json::array();
     const size_t count =
         top < 0 ? place.entries.size() : std::min<size_t>(top, place.entries.size());
-    for (size_t i = 0; i < count; ++i) others.push_back(chat_entry(place.entries[i], tokenizer));
+    for (size_t i = 0; i < count; ++i) others.push_back(chat_entry(place.entries[i], names));
     entry["top_logprobs"] = std::move(others);
     content.push_back(std::move(entry));
   }
@@ -92,14 +96,23 @@ Json prompt_logprobs_json(std::span<const std::optional<TokenLogprobs>> places,
 }
 
 void CompletionLogprobs::add_prompt(const RequestOutput& prompt, std::string_view text) {
-  // Begin of text and the like are not in a prompt that was given as text.
-  Detokenizer detokenizer(*tokenizer_, prompt.prompt ? true : skip_special_, SpacePrefix::strip);
+  const Tokenizer& tokenizer = names_.tokenizer;
+  Detokenizer detokenizer(tokenizer, /*skip_special=*/false, SpacePrefix::strip);
+  // Begin of text and the like are not in a prompt that was given as text, unless it spells them.
+  const auto is_added = [&](TokenId id, size_t at) {
+    return tokenizer.is_control(id) &&
+           !text.substr(std::min(at, text.size())).starts_with(tokenizer.piece(id));
+  };
+  size_t num_bytes = 0;
   const size_t end = count_characters(text);
   for (size_t i = 0; i < prompt.prompt_token_ids.size(); ++i) {
     const TokenId id = prompt.prompt_token_ids[i];
     const bool known = i < prompt.prompt_logprobs.size() && prompt.prompt_logprobs[i];
     add_one(id, known ? &*prompt.prompt_logprobs[i] : nullptr, std::min(num_characters_, end));
-    num_characters_ += count_characters(detokenizer.push(id));
+    if (is_added(id, num_bytes)) continue;
+    const std::string shown = detokenizer.push(id);
+    num_bytes += shown.size();
+    num_characters_ += count_characters(shown);
   }
   num_characters_ = end;
 }
@@ -112,9 +125,9 @@ void CompletionLogprobs::add(std::span<const TokenLogprobs> places) {
 }
 
 void CompletionLogprobs::add_one(TokenId id, const TokenLogprobs* place, size_t offset) {
-  tokens_.push_back(shown_token(*tokenizer_, id));
+  tokens_.push_back(names_(id));
   token_logprobs_.push_back(place ? logprob_json(chosen_entry(*place).logprob) : Json(nullptr));
-  top_logprobs_.push_back(place ? top_json(*place, *tokenizer_) : Json(nullptr));
+  top_logprobs_.push_back(place ? top_json(*place, names_) : Json(nullptr));
   offsets_.push_back(offset);
 }
 

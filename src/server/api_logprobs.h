@@ -18,11 +18,19 @@ namespace octavo {
 // Bytes that are no characters on their own as OpenAI has them: "bytes:\xe2\x80".
 std::string shown_token(const Tokenizer& tokenizer, TokenId id);
 
+// How logprobs name tokens: as shown_token() does, or token_id:N.
+struct TokenNames {
+  const Tokenizer& tokenizer;
+  bool are_ids = false;
+
+  std::string operator()(TokenId id) const;
+};
+
 size_t count_characters(std::string_view utf8);
 
 // Chat: [{token, logprob, bytes, top_logprobs}], the latter with `top` entries.
 nlohmann::ordered_json chat_logprobs_json(std::span<const TokenLogprobs> places, int top,
-                                          const Tokenizer& tokenizer);
+                                          const TokenNames& names);
 
 // vLLM: one object per prompt token, {"id": {logprob, rank, decoded_token}}; the first is null.
 nlohmann::ordered_json prompt_logprobs_json(std::span<const std::optional<TokenLogprobs>> places,
@@ -34,8 +42,8 @@ nlohmann::ordered_json prompt_logprobs_json(std::span<const std::optional<TokenL
 class CompletionLogprobs {
  public:
   // The tokenizer must outlive this.
-  CompletionLogprobs(const Tokenizer& tokenizer, bool skip_special)
-      : tokenizer_(&tokenizer), skip_special_(skip_special), detokenizer_(tokenizer, skip_special) {
+  CompletionLogprobs(const TokenNames& names, bool skip_special)
+      : names_(names), detokenizer_(names.tokenizer, skip_special) {
     clear();
   }
 
@@ -48,8 +56,7 @@ class CompletionLogprobs {
   void add_one(TokenId id, const TokenLogprobs* place, size_t offset);
   void clear();
 
-  const Tokenizer* tokenizer_;
-  bool skip_special_;
+  TokenNames names_;
   Detokenizer detokenizer_;  // of the answer
   size_t num_characters_ = 0;
   nlohmann::ordered_json tokens_, token_logprobs_, top_logprobs_, offsets_;

@@ -14,15 +14,22 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr std::string_view kRoles[] = {"system", "developer", "user", "assistant", "tool"};
-constexpr std::string_view kOtherParts[] = {"image_url", "input_image", "image",  "input_audio",
-                                            "audio",     "audio_url",   "file",   "input_file",
-                                            "video",     "video_url",   "refusal"};
+constexpr std::string_view kOtherParts[] = {"image_url", "input_image", "image", "input_audio",
+                                            "audio",     "audio_url",   "file",  "input_file",
+                                            "video",     "video_url"};
 
 bool is_one_of(std::span<const std::string_view> names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-ApiResult<void> check_part(const Json& part, const std::string& place) {
+// What a client got as a refusal it may send back, in a part of its own.
+ApiResult<void> check_refusal(const Json& part, const std::string& place) {
+  const auto text = part.find("refusal");
+  if (text != part.end() && text->is_string()) return {};
+  return refuse_field(place + ".refusal", place + ".refusal must be a string");
+}
+
+ApiResult<void> check_part(const Json& part, const std::string& place, bool is_assistant) {
   if (!part.is_object()) return refuse_field(place, place + " must be an object");
   const auto type = part.find("type");
   if (type == part.end() || !type->is_string())
@@ -32,6 +39,7 @@ ApiResult<void> check_part(const Json& part, const std::string& place) {
     return refuse_unsupported(
         place,
         fmt::format("{} is of type {}, which is not served; send text parts", place, quote(kind)));
+  if (kind == "refusal" && is_assistant) return check_refusal(part, place);
   if (kind != "text")
     return refuse_field(place + ".type",
                         fmt::format("{}.type is {}; only 'text' is known", place, quote(kind)));
@@ -41,12 +49,13 @@ ApiResult<void> check_part(const Json& part, const std::string& place) {
   return {};
 }
 
-ApiResult<void> check_content(const Json& content, const std::string& place) {
+ApiResult<void> check_content(const Json& content, const std::string& place,
+                              bool is_assistant = false) {
   if (content.is_string()) return {};
   if (!content.is_array())
     return refuse_field(place, place + " must be a string or a list of parts");
   for (size_t i = 0; i < content.size(); ++i)
-    OCTAVO_CHECK_OK(check_part(content[i], fmt::format("{}[{}]", place, i)));
+    OCTAVO_CHECK_OK(check_part(content[i], fmt::format("{}[{}]", place, i), is_assistant));
   return {};
 }
 
@@ -78,6 +87,7 @@ ApiResult<void> check_calls(const Json& message, const std::string& place) {
   const auto calls = message.find("tool_calls");
   if (calls == message.end() || calls->is_null()) return {};
   const std::string param = place + ".tool_calls";
+  if (!calls->is_array()) return refuse_field(param, param + " must be a list");
   if (message["role"] != "assistant" && !calls->empty())
     return refuse_field(param, param + " is for messages of the assistant");
   return calls->empty() ? ApiResult<void>() : check_tool_calls(*calls, param);
@@ -87,13 +97,15 @@ ApiResult<void> check_message(const Json& message, const std::string& place) {
   if (!message.is_object()) return refuse_field(place, place + " must be an object");
   OCTAVO_CHECK_OK(check_role(message, place + ".role"));
   OCTAVO_CHECK_OK(check_calls(message, place));
-  OCTAVO_CHECK_OK(check_text(message, "reasoning_content", place));
-  if (message["role"] == "tool" && !message.contains("tool_call_id"))
-    return refuse_field(place + ".tool_call_id", place + ".tool_call_id is missing");
+  for (const char* name : {"reasoning_content", "reasoning", "refusal", "name"})
+    OCTAVO_CHECK_OK(check_text(message, name, place));
   OCTAVO_CHECK_OK(check_text(message, "tool_call_id", place));
+  const auto answered = message.find("tool_call_id");
+  if (message["role"] == "tool" && (answered == message.end() || answered->is_null()))
+    return refuse_field(place + ".tool_call_id", place + ".tool_call_id is missing");
   const auto content = message.find("content");
   if (content != message.end() && !content->is_null())
-    return check_content(*content, place + ".content");
+    return check_content(*content, place + ".content", message["role"] == "assistant");
   if (message["role"] == "assistant") return {};
   return refuse_field(place + ".content", place + ".content must be a string or a list of parts");
 }

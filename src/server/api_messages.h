@@ -9,9 +9,9 @@
 namespace octavo {
 
 // A list, not empty, of objects with a known role and content as text or text parts; content may be
-// missing for the assistant only, which may have tool_calls and reasoning_content. A tool's message
-// has the tool_call_id that it answers. What OpenAI's API has beside it (images, audio, files, the
-// old function_call) is 400 "unsupported_parameter".
+// missing for the assistant only, which may have tool_calls, reasoning_content (or reasoning) and a
+// refusal. A tool's message has the tool_call_id that it answers. What OpenAI's API has beside it
+// (images, audio, files, the old function_call) is 400 "unsupported_parameter".
 ApiResult<void> check_messages(const nlohmann::ordered_json& messages);
 
 // The text of OpenAI's `prediction`: {"type": "content", "content": text or text parts}.

@@ -59,9 +59,9 @@ TEST(ApiRequest, DefaultsOfBothEndpoints) {
   EXPECT_EQ(a->params.temperature, 0.2);
   EXPECT_FALSE(a->params.logprobs);
   EXPECT_FALSE(a->stream);
-  EXPECT_TRUE(a->chat.add_generation_prompt);
+  EXPECT_FALSE(a->chat.add_generation_prompt);  // a default is no wish
   EXPECT_EQ(a->messages[0]["content"], "Hi");
-  EXPECT_EQ(a->model, "");
+  EXPECT_FALSE(a->model);
   const auto b = completion("");
   ASSERT_TRUE(b);
   EXPECT_EQ(b->params.max_tokens, 16);
@@ -154,7 +154,9 @@ TEST(ApiRequest, MaxTokens) {
   EXPECT_FALSE(completion(R"("max_tokens":16)")->max_tokens_is_default);
   EXPECT_FALSE(chat(R"("max_completion_tokens":16)")->max_tokens_is_default);
   EXPECT_EQ(completion(R"("max_tokens":0,"echo":true)")->params.max_tokens, 0);
-  EXPECT_EQ(refused(chat(R"("max_tokens":3,"max_completion_tokens":4)")), "max_completion_tokens");
+  const auto both = chat(R"("max_tokens":3,"max_completion_tokens":4)");  // the newer one counts
+  EXPECT_EQ(both->params.max_tokens, 4);
+  EXPECT_EQ(both->warnings.size(), 1U);
   EXPECT_EQ(chat(R"("max_tokens":3,"max_completion_tokens":3)")->params.max_tokens, 3);
   EXPECT_EQ(refused(completion(R"("max_tokens":3,"min_tokens":4)")), "min_tokens");
 }
@@ -208,6 +210,8 @@ TEST(ApiRequest, NullsAndAssistantsWithoutContent) {
         R"([{"role":"user","content":"x"},{"role":"assistant","tool_calls":[],"refusal":null}])",
         R"([{"role":"system","content":""},{"role":"user","content":"x","name":"Ann"}])",
         R"([{"role":"developer","content":"a"},{"role":"user","content":[]}])",
+        R"([{"role":"user","content":"x"},{"role":"assistant","content":[
+             {"type":"refusal","refusal":"No."}],"refusal":"No."}])",
         R"([{"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":""}]}])"})
     EXPECT_EQ(refused_messages(fine), "") << fine;
 }
@@ -323,8 +327,13 @@ TEST(ApiRequest, MessagesOfToolsAndTheirCalls) {
             "messages[0].tool_call_id");
   EXPECT_EQ(refused_messages(R"([{"role":"user","content":"x","tool_calls":[{"id":"1"}]}])"),
             "messages[0].tool_calls");
-  EXPECT_EQ(refused_messages(R"([{"role":"assistant","reasoning_content":[]}])"),
-            "messages[0].reasoning_content");
+  for (const std::string field : {"reasoning_content", "reasoning", "refusal", "name"})
+    EXPECT_EQ(refused_messages(R"([{"role":"assistant",")" + field + R"(":[]}])"),
+              "messages[0]." + field);
+  EXPECT_EQ(refused_messages(R"([{"role":"user","content":[{"type":"refusal","refusal":"x"}]}])"),
+            "messages[0].content[0].type");
+  EXPECT_EQ(refused_messages(R"([{"role":"assistant","content":[{"type":"refusal"}]}])"),
+            "messages[0].content[0].refusal");
 }
 
 TEST(ApiRequest, OwnTemplateNeedsTrust) {
@@ -338,8 +347,30 @@ TEST(ApiRequest, OwnTemplateNeedsTrust) {
   const auto refusal = chat(R"("chat_template":"x")");
   EXPECT_NE(refusal.error().message.find("--trust-request-chat-template"), std::string::npos);
   EXPECT_EQ(refused(chat(R"("chat_template_kwargs":[])")), "chat_template_kwargs");
-  EXPECT_EQ(refused(chat(R"("continue_final_message":true)")), "continue_final_message");
+}
+
+// A default is nothing that a client said.
+TEST(ApiRequest, OnlyWhatIsAskedForContradicts) {
+  EXPECT_EQ(refused(chat(R"("continue_final_message":true)")), "");
+  EXPECT_EQ(refused(chat(R"("continue_final_message":true,"add_generation_prompt":null)")), "");
   EXPECT_EQ(refused(chat(R"("continue_final_message":true,"add_generation_prompt":false)")), "");
+  EXPECT_EQ(refused(chat(R"("continue_final_message":true,"add_generation_prompt":true)")),
+            "continue_final_message");
+}
+
+TEST(ApiRequest, EffortAndVerbosityAreWords) {
+  EXPECT_EQ(chat(R"("reasoning_effort":"low","verbosity":"high")")->chat.reasoning_effort, "low");
+  EXPECT_EQ(chat(R"("reasoning_effort":"low","verbosity":"high")")->chat.verbosity, "high");
+  EXPECT_EQ(chat("")->chat.reasoning_effort, "");
+  EXPECT_EQ(refused(chat(R"("reasoning_effort":"huge")")), "reasoning_effort");
+  EXPECT_EQ(refused(chat(R"("verbosity":"none")")), "verbosity");
+}
+
+TEST(ApiRequest, ControlTokensAreTheCallersInPromptsOnly) {
+  EXPECT_TRUE(completion("")->parse_special);
+  EXPECT_FALSE(completion(R"("parse_special":false)")->parse_special);
+  EXPECT_FALSE(chat("")->add_special_tokens);
+  EXPECT_TRUE(chat(R"("add_special_tokens":true)")->add_special_tokens);
 }
 
 // B90: what each JSON type is to each field.
@@ -468,9 +499,8 @@ TEST(ApiRequest, TruncationLeavesRoomForTheAnswer) {
 
 TEST(ApiRequest, ModelNames) {
   EXPECT_EQ(chat(R"("model":"org/name")")->model, "org/name");
-  const auto empty = chat(R"("model":"")");
-  EXPECT_EQ(empty.error().status, 404);
-  EXPECT_EQ(empty.error().code, "model_not_found");
+  EXPECT_EQ(chat(R"("model":"")")->model, "");  // which there is not, as Adapters finds
+  EXPECT_FALSE(chat(R"("model":null)")->model);
   EXPECT_EQ(refused(chat(R"("model":7)")), "model");
 }
 
@@ -510,7 +540,7 @@ TEST(ApiRequest, TokenizeInBothShapes) {
   const auto chat_shape = parse(R"({"messages":[{"role":"user","content":"x"}]})");
   ASSERT_TRUE(chat_shape);
   EXPECT_EQ(chat_shape->messages->size(), 1u);
-  EXPECT_TRUE(chat_shape->chat.add_generation_prompt);
+  EXPECT_FALSE(chat_shape->add_special_tokens);
   EXPECT_EQ(refused(parse("{}")), "prompt");
   EXPECT_EQ(refused(parse(R"({"prompt":"a","content":"b"})")), "prompt");
   EXPECT_EQ(refused(parse(R"({"prompt":7})")), "prompt");

@@ -45,9 +45,10 @@ Json spelling_json(const Tokenizer& tokenizer, std::optional<TokenId> id) {
 }  // namespace
 
 ApiResult<std::vector<TokenId>> tokenize_text(const TokenizeRequest& request,
-                                              const Tokenizer& tokenizer) {
+                                              const Tokenizer& tokenizer, std::stop_token stop) {
   auto ids = tokenizer.encode(*request.text, {.parse_special = request.parse_special,
-                                              .add_special = request.add_special_tokens});
+                                              .add_special = request.add_special_tokens,
+                                              .stop = std::move(stop)});
   if (ids) return std::move(*ids);
   ApiError error = to_api_error(ids.error());
   error.param = request.is_llama_shape ? "content" : "prompt";

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <span>
+#include <stop_token>
 #include <string>
 #include <string_view>
 
@@ -12,7 +13,8 @@ namespace octavo {
 
 // request.text as ids. Errors: those of Tokenizer::encode.
 ApiResult<std::vector<TokenId>> tokenize_text(const TokenizeRequest& request,
-                                              const Tokenizer& tokenizer);
+                                              const Tokenizer& tokenizer,
+                                              std::stop_token stop = {});
 
 // vLLM's {"count","max_model_len","tokens","token_strs"}, or llama.cpp's {"tokens"}, with pieces
 // {"id","piece"}, a piece that is no text as a list of bytes.

@@ -92,7 +92,6 @@ ApiResult<bool> read_choice_of_tools(const Json& choice, const Json& tools) {
 }
 
 ApiResult<void> check_tool_calls(const Json& calls, const std::string& place) {
-  if (!calls.is_array()) return refuse_field(place, place + " must be a list");
   for (size_t i = 0; i < calls.size(); ++i)
     OCTAVO_CHECK_OK(check_call(calls[i], fmt::format("{}[{}]", place, i)));
   return {};

@@ -41,6 +41,7 @@ Expected read_list(const Json& value, std::vector<T>& out, std::string_view what
 }
 
 bool read_id(std::string_view text, TokenId& out) {
+  if (text.starts_with('-') || (text.size() > 1 && text.starts_with('0'))) return false;
   int32_t id = -1;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), id);
   out = TokenId{id};

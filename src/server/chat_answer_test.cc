@@ -119,12 +119,13 @@ TEST_F(ChatAnswer, Whole) {
 TEST_F(ChatAnswer, WithoutCallsOrReasoning) {
   const Json choice = whole(request_, "Hi")["choices"][0];
   EXPECT_EQ(choice["message"].dump(),
-            R"({"role":"assistant","content":"Hi","reasoning_content":null})");
+            R"({"role":"assistant","content":"Hi","refusal":null,"reasoning_content":null})");
   EXPECT_EQ(choice["finish_reason"], "stop");
   ChatRequest hidden = request_;
   hidden.include_reasoning = false;
   const Json json = whole(hidden, "<think>a</think>Hi");
-  EXPECT_EQ(json["choices"][0]["message"].dump(), R"({"role":"assistant","content":"Hi"})");
+  EXPECT_EQ(json["choices"][0]["message"].dump(),
+            R"({"role":"assistant","content":"Hi","refusal":null})");
   EXPECT_EQ(json["usage"]["completion_tokens_details"]["reasoning_tokens"], 16);
 }
 

@@ -110,7 +110,8 @@ RequestSeries::RequestSeries(const SeriesMaker& make, int max_model_len)
                                  buckets::first_token())),
       inter_token{
           make.histogram("vllm:inter_token_latency_seconds",
-                         "Seconds between two tokens of an answer.", buckets::inter_token()),
+                         "Seconds between two steps that gave an answer tokens.",
+                         buckets::inter_token()),
           make.histogram("vllm:time_per_output_token_seconds",
                          "Old name of inter_token_latency_seconds.", buckets::inter_token())},
       time_per_token(make.histogram("vllm:request_time_per_output_token_seconds",
@@ -138,7 +139,7 @@ RequestSeries::RequestSeries(const SeriesMaker& make, int max_model_len)
                                    "Tokens of the longest answer.",
                                    buckets::tokens_up_to(max_model_len))),
       params_max_tokens(make.histogram("vllm:request_params_max_tokens",
-                                       "max_tokens that was asked for.",
+                                       "max_tokens that was asked for, else what the context left.",
                                        buckets::tokens_up_to(max_model_len))),
       num_computed(make.histogram("vllm:request_prefill_kv_computed_tokens",
                                   "Tokens of the prompt that were not in the prefix cache.",
@@ -147,7 +148,11 @@ RequestSeries::RequestSeries(const SeriesMaker& make, int max_model_len)
                               buckets::choices())),
       num_preemptions(make.histogram("vllm:request_num_preemptions",
                                      "How often the request lost its place.",
-                                     buckets::preemptions())) {}
+                                     buckets::preemptions())) {
+  make.counter("vllm:prompt_tokens_by_source_total",
+               "Tokens of prompts by where their K and V came from.",
+               {{"source", "external_kv_transfer"}});  // always 0 here
+}
 
 // --- engine ---------------------------------------------------------------------------------
 
@@ -161,15 +166,17 @@ EngineSeries::EngineSeries(const SeriesMaker& make)
                make.gauge("vllm:gpu_cache_usage_perc", "Old name of kv_cache_usage_perc.")},
       prefix_queries{
           make.counter("vllm:prefix_cache_queries_total",
-                       "Tokens that the prefix cache could have had."),
+                       "Tokens of prompts that were looked for in the prefix cache."),
           make.counter("vllm:gpu_prefix_cache_queries_total", "Old name of prefix_cache_queries.")},
       prefix_hits{
           make.counter("vllm:prefix_cache_hits_total", "Tokens that the prefix cache had."),
           make.counter("vllm:gpu_prefix_cache_hits_total", "Old name of prefix_cache_hits.")},
       preemptions(make.counter("vllm:num_preemptions_total",
                                "Times a sequence had to give its blocks to others.")),
-      iteration_tokens(make.histogram("vllm:iteration_tokens_total", "Tokens of a step.",
-                                      buckets::iteration_tokens())),
+      iteration_tokens(
+          make.histogram("vllm:iteration_tokens_total",
+                         "Tokens of prompts that a step ended, and tokens that it generated.",
+                         buckets::iteration_tokens())),
       wasted_ratio(make.gauge("octavo:kv_wasted_ratio",
                               "Share of the positions in held blocks that no token is in.")),
       reserved_tokens(
@@ -230,6 +237,10 @@ ServerSeries::ServerSeries(const SeriesMaker& make, const SeriesMaker& process)
       connections_(make.gauge("octavo:http_connections", "Connections that are open.")),
       open_requests_(make.gauge("octavo:open_requests", "Requests that are not finished.")),
       max_queue_len_(make.gauge("octavo:max_queue_len", "Requests that may be open.")),
+      request_memory_(make.gauge("octavo:request_memory_bytes",
+                                 "Memory reserved by requests, their bodies included.")),
+      max_request_memory_(
+          make.gauge("octavo:max_request_memory_bytes", "That they may reserve together.")),
       resident_(process.gauge("process_resident_memory_bytes", "Memory in use.")),
       virtual_memory_(process.gauge("process_virtual_memory_bytes", "Address space in use.")),
       anonymous_(make.gauge("octavo:process_anonymous_memory_bytes",
@@ -239,6 +250,8 @@ ServerSeries::ServerSeries(const SeriesMaker& make, const SeriesMaker& process)
       open_files_(process.gauge("process_open_fds", "Open files and sockets.")),
       max_open_files_(process.gauge("process_max_fds", "Most there may be.")),
       threads_(make.gauge("octavo:process_threads", "Threads.")),
+      dropped_log_lines_(make.counter("octavo:log_lines_dropped_total",
+                                      "Lines of the log that nobody read in time.")),
       cpu_seconds_(process.counter("process_cpu_seconds_total", "CPU time of all threads.")) {}
 
 void ServerSeries::set(const Metrics::Gauges& gauges, const ProcessStats& stats) {
@@ -246,6 +259,8 @@ void ServerSeries::set(const Metrics::Gauges& gauges, const ProcessStats& stats)
   connections_.Set(gauges.num_connections);
   open_requests_.Set(gauges.num_open_requests);
   max_queue_len_.Set(gauges.max_queue_len);
+  request_memory_.Set(static_cast<double>(gauges.request_memory_bytes));
+  max_request_memory_.Set(static_cast<double>(gauges.max_request_memory_bytes));
   resident_.Set(static_cast<double>(stats.resident_bytes));
   virtual_memory_.Set(static_cast<double>(stats.virtual_bytes));
   anonymous_.Set(static_cast<double>(stats.anonymous_bytes));
@@ -256,18 +271,29 @@ void ServerSeries::set(const Metrics::Gauges& gauges, const ProcessStats& stats)
   threads_.Set(stats.num_threads);
   const std::lock_guard lock(mutex_);
   raise_to(cpu_seconds_, stats.cpu_s);
+  raise_to(dropped_log_lines_, static_cast<double>(gauges.num_dropped_log_lines));
 }
 
 RejectionSeries::RejectionSeries(const SeriesMaker& make) {
-  for (const char* reason : {"max_queue_len", "max_queue_wait", "draining", "loading", "other"})
-    by_reason_.emplace(reason, &make.counter("vllm:admission_rejections_total",
-                                             "Requests refused before the engine saw them.",
-                                             {{"reason", reason}}));
+  for (const char* reason :
+       {"max_queue_len", "max_queue_wait", "request_memory", "draining", "loading", "other"})
+    by_reason_.emplace(reason,
+                       &make.counter("octavo:rejections_total",
+                                     "Requests refused before the engine saw them, by reason.",
+                                     {{"reason", reason}}));
+  // vLLM's name for our max_queue_len comes first; it has no limit in seconds.
+  for (const auto& [reason, label] : {std::pair("max_queue_len", "max_num_queued_reqs"),
+                                      std::pair("max_queue_wait", "max_queue_wait")})
+    by_limit_.emplace(
+        reason, &make.counter("vllm:admission_rejections_total",
+                              "Requests refused for a limit of the queue.", {{"reason", label}}));
 }
 
 void RejectionSeries::count(std::string_view reason) {
   const auto found = by_reason_.find(reason);
   (found == by_reason_.end() ? by_reason_.find("other") : found)->second->Increment();
+  if (const auto limit = by_limit_.find(reason); limit != by_limit_.end())
+    limit->second->Increment();
 }
 
 HttpSeries::HttpSeries(const SeriesMaker& make) : make_(make) {

@@ -120,10 +120,11 @@ class ServerSeries {
 
  private:
   prometheus::Gauge &heartbeat_age_, &connections_, &open_requests_, &max_queue_len_;
+  prometheus::Gauge &request_memory_, &max_request_memory_;
   prometheus::Gauge &resident_, &virtual_memory_, &anonymous_, &swapped_, &start_time_,
       &open_files_, &max_open_files_, &threads_;
-  std::mutex mutex_;  // of cpu_seconds_: two readers may find different times
-  prometheus::Counter& cpu_seconds_;
+  std::mutex mutex_;  // of these: two readers may find different ones
+  prometheus::Counter &dropped_log_lines_, &cpu_seconds_;
 };
 
 class RejectionSeries {
@@ -132,7 +133,7 @@ class RejectionSeries {
   void count(std::string_view reason);  // any other than those it begins with is "other"
 
  private:
-  std::map<std::string, prometheus::Counter*, std::less<>> by_reason_;
+  std::map<std::string, prometheus::Counter*, std::less<>> by_reason_, by_limit_;
 };
 
 // Their labels are known when they come. Any thread.

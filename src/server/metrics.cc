@@ -89,11 +89,6 @@ Metrics::~Metrics() = default;
 
 // --- requests -------------------------------------------------------------------------------
 
-void Metrics::on_submit(int n, int max_tokens) {
-  series_->requests.params_n.Observe(n);
-  series_->requests.params_max_tokens.Observe(max_tokens);
-}
-
 void Metrics::on_inter_token(double gap_s) {
   series_->requests.inter_token.now.Observe(seconds(gap_s));
   series_->requests.inter_token.old.Observe(seconds(gap_s));
@@ -126,6 +121,8 @@ void Metrics::on_finish(const RequestOutput& output) {
   to.num_computed.Observe(seconds(prompt - output.num_cached_tokens));
   to.num_generated.Observe(metrics.num_generation_tokens);
   to.max_generated.Observe(static_cast<double>(longest));
+  if (!output.outputs.empty()) to.params_n.Observe(static_cast<double>(output.outputs.size()));
+  if (metrics.max_tokens > 0) to.params_max_tokens.Observe(metrics.max_tokens);
   to.num_preemptions.Observe(metrics.num_preemptions);
   if (metrics.last_token_ts == 0) return;
   to.e2e.Observe(seconds(metrics.last_token_ts - metrics.arrival_ts));
@@ -178,8 +175,10 @@ void Metrics::on_step(const StepReport& report) {
   }
   to.steps[kind]->Increment();
   to.step_seconds[kind]->Observe(total_s);
-  to.iteration_tokens.Observe(step.work.prefill_tokens + step.work.num_seqs +
-                              step.work.draft_tokens - step.num_padding);
+  // As vLLM counts: whole prompts, found tokens included, in the step that ends them, and what was
+  // generated; a step without either is none of its iterations.
+  if (const int tokens = report.num_prompt_tokens + report.num_tokens; tokens > 0)
+    to.iteration_tokens.Observe(tokens);
   series_->requests.generation_tokens.Increment(report.num_tokens);
   if (series_->speculation && report.speculation) count(*series_->speculation, report);
   on_state(*report.scheduler, report.speculation);
@@ -210,7 +209,8 @@ void Metrics::on_state(const Scheduler& scheduler, const SpeculatorStats* specul
 
   const PrefixStats& prefix = scheduler.prefix_tree().stats();
   to.tree_blocks.Set(scheduler.prefix_tree().num_nodes());
-  raise_to(to.prefix_queries, prefix.prompts.tokens);
+  // A prompt's last token is never looked for, and vLLM counts it.
+  raise_to(to.prefix_queries, prefix.prompts.tokens + prefix.prompts.lookups);
   raise_to(to.prefix_hits, prefix.prompts.hit_tokens);
   raise_to(to.evicted_blocks, prefix.evicted_blocks);
   for (size_t i = 0; i < to.misses.size(); ++i)

@@ -31,15 +31,13 @@ class Metrics {
   explicit Metrics(MetricsOptions options);
   ~Metrics();
 
-  // Of each prompt that was handed to the engine.
-  void on_submit(int n, int max_tokens);
-  // Another token of a choice came `gap_s` after the one before it.
+  // A choice gained tokens in a step, `gap_s` after the step before that gave it some.
   void on_inter_token(double gap_s);
   // As RequestEvents::on_prompt_done has it: the first token is there.
   void on_prompt_done(const RequestOutput& output);
   void on_finish(const RequestOutput& output);
   // A request that was refused before the engine saw it: "max_queue_len", "max_queue_wait",
-  // "draining", "loading"; any other is counted as "other".
+  // "request_memory", "draining", "loading"; any other is counted as "other".
   void on_rejection(std::string_view reason);
   // route: as it is registered, never what a client wrote.
   void on_http(std::string_view route, int status, double seconds);
@@ -58,6 +56,9 @@ class Metrics {
     int num_connections = 0;
     int num_open_requests = 0;
     int max_queue_len = 0;
+    size_t request_memory_bytes = 0;      // reserved by requests that are read and answered
+    size_t max_request_memory_bytes = 0;  // of which they may reserve
+    int64_t num_dropped_log_lines = 0;
   };
   // Text format 0.0.4.
   std::string text(const Gauges& gauges);

@@ -102,12 +102,11 @@ struct Rig {
     metrics.on_state(engine->scheduler());
   }
 
-  void add(int id, size_t prompt_length, int max_tokens, int n = 1) {
+  void add(int id, size_t prompt_length, std::optional<int> max_tokens, int n = 1) {
     SamplingParams params;
     params.n = n;
     params.temperature = 0;
     params.max_tokens = max_tokens;
-    metrics.on_submit(n, max_tokens);
     RequestEvents events;
     events.on_prompt_done = [this](const RequestOutput& output) { metrics.on_prompt_done(output); };
     events.on_finish = [this](RequestOutput output) { metrics.on_finish(output); };
@@ -144,7 +143,8 @@ TEST(Metrics, Guesses) {
   EXPECT_EQ(reading.at("octavo:spec_decode_verify_seconds_total"), 0);
   EXPECT_EQ(reading.at("vllm:generation_tokens_total"), 10);
   EXPECT_EQ(reading.at("octavo:steps_total", "kind=\"decode\""), 3);
-  EXPECT_EQ(reading.at("vllm:iteration_tokens_total_sum"), 5 + 3 + 8);
+  EXPECT_EQ(reading.at("vllm:iteration_tokens_total_sum"), 5 + 10);
+  EXPECT_EQ(reading.at("vllm:iteration_tokens_total_count"), 4);
 }
 
 TEST(Metrics, NothingOfGuessesWhereThereAreNone) {
@@ -228,7 +228,62 @@ TEST(Metrics, TimesAreThoseOfTheEnginesClock) {
   EXPECT_EQ(reading.at("octavo:steps_total", "kind=\"prefill\""), 1);
   EXPECT_EQ(reading.at("octavo:steps_total", "kind=\"decode\""), 9);
   EXPECT_EQ(reading.at("octavo:step_seconds_count", "kind=\"decode\""), 9);
-  EXPECT_EQ(reading.at("vllm:iteration_tokens_total_sum"), 14);
+  EXPECT_EQ(reading.at("vllm:iteration_tokens_total_sum"), 5 + 10);
+  EXPECT_EQ(reading.at("vllm:iteration_tokens_total_count"), 10);
+}
+
+// What vLLM shows after the same requests: ten in turn, of nine tokens, which answer with ten.
+TEST(Metrics, FiguresAreThoseOfVllm) {
+  Rig rig;
+  for (int i = 1; i <= 10; ++i) {
+    rig.add(i, 9, 10);
+    while (rig.engine->step()) rig.now_s += 0.01;
+  }
+  const std::pair<const char*, double> expected[] = {
+      {"prompt_tokens_total", 90},
+      {"generation_tokens_total", 100},
+      {"iteration_tokens_total_sum", 190},
+      {"iteration_tokens_total_count", 100},
+      {"request_prompt_tokens_sum", 90},
+      {"request_generation_tokens_sum", 100},
+      {"request_max_num_generation_tokens_sum", 100},
+      {"request_params_n_sum", 10},
+      {"request_params_n_count", 10},
+      {"request_params_max_tokens_sum", 100},
+      {"request_params_max_tokens_count", 10},
+      {"request_num_preemptions_count", 10},
+      {"request_prefill_kv_computed_tokens_count", 10},
+      {"time_to_first_token_seconds_count", 10},
+      {"request_time_per_output_token_seconds_count", 10},
+      {"e2e_request_latency_seconds_count", 10},
+      {"request_queue_time_seconds_count", 10},
+      {"request_inference_time_seconds_count", 10},
+      {"request_prefill_time_seconds_count", 10},
+      {"request_decode_time_seconds_count", 10},
+      {"prefix_cache_queries_total", 90},
+      {"num_preemptions_total", 0},
+      {"num_requests_running", 0},
+      {"num_requests_waiting", 0},
+      {"kv_cache_usage_perc", 0},
+  };
+  const Reading reading = rig.read();
+  for (const auto& [name, value] : expected)
+    EXPECT_EQ(reading.at(std::string("vllm:") + name), value) << name;
+  EXPECT_EQ(reading.at("vllm:request_success_total", "finished_reason=\"length\""), 10);
+  const auto from = [&](const char* source) {
+    return reading.at("vllm:prompt_tokens_by_source_total", source);
+  };
+  EXPECT_EQ(from("local_compute") + from("local_cache_hit"), 90);
+  EXPECT_EQ(from("external_kv_transfer"), 0);
+  EXPECT_EQ(from("local_cache_hit"), reading.at("vllm:prompt_tokens_cached_total"));
+}
+
+TEST(Metrics, WithoutMaxTokensTheContextIsTheLimit) {
+  Rig rig;
+  rig.add(1, 20, std::nullopt);
+  while (rig.engine->step()) {
+  }
+  EXPECT_EQ(rig.read().at("vllm:request_params_max_tokens_sum"), 128 - 20);
 }
 
 TEST(Metrics, TokensOfAllChoicesCountAndPromptsOnce) {
@@ -259,7 +314,7 @@ TEST(Metrics, TheCacheIsSeenUnderOldAndNewNames) {
   EXPECT_EQ(during.at("vllm:num_requests_running"), 1);
   EXPECT_GT(during.at("vllm:kv_cache_usage_perc"), 0);
   EXPECT_EQ(during.at("vllm:kv_cache_usage_perc"), during.at("vllm:gpu_cache_usage_perc"));
-  EXPECT_EQ(during.at("vllm:prefix_cache_queries_total"), 78);
+  EXPECT_EQ(during.at("vllm:prefix_cache_queries_total"), 80);
   EXPECT_EQ(during.at("vllm:prefix_cache_hits_total"), 39);
   EXPECT_EQ(during.at("vllm:gpu_prefix_cache_hits_total"), 39);
   EXPECT_EQ(during.at("vllm:prompt_tokens_cached_total"), 39);
@@ -292,7 +347,7 @@ TEST(Metrics, LabelsAreBounded) {
   const std::string text = metrics.text({});
   EXPECT_EQ(text.find("a client wrote"), std::string::npos);
   const Reading reading(text);
-  EXPECT_EQ(reading.at("vllm:admission_rejections_total", "reason=\"other\""), 1);
+  EXPECT_EQ(reading.at("octavo:rejections_total", "reason=\"other\""), 1);
   EXPECT_EQ(reading.at("http_requests_total", "handler=\"other\",status=\"other\""), 1000 - 46);
   EXPECT_LT(reading.values.size(), 2500u);
 }

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <cctype>
 #include <nlohmann/json.hpp>
 #include <string_view>
@@ -20,16 +21,36 @@ constexpr std::string_view kJson = "application/json";
 
 enum class Key : uint8_t { none, any, metrics, admin };
 
+// What one field asks of another, where JSON Schema can say it.
+constexpr std::string_view kOptionsNeedStream =
+    R"({"anyOf":[{"properties":{"stream_options":{"type":"null"}}},
+         {"required":["stream"],"properties":{"stream":{"const":true}}}]})";
+constexpr std::string_view kTopNeedsLogprobs =
+    R"({"anyOf":[{"properties":{"top_logprobs":{"enum":[null,0]}}},
+         {"required":["logprobs"],"properties":{"logprobs":{"const":true}}}]})";
+constexpr std::string_view kSuffixGoesAlone =
+    R"({"anyOf":[{"properties":{"suffix":{"enum":[null,""]}}},
+         {"properties":{"echo":{"enum":[null,false]},"truncate_prompt_tokens":{"type":"null"}}}]})";
+constexpr std::string_view kOneText =
+    R"({"oneOf":[{"required":["prompt"],"properties":{"prompt":{"type":"string"},
+           "messages":{"type":"null"},"content":{"type":"null"}}},
+         {"required":["messages"],"properties":{"messages":{"type":"array"},
+           "prompt":{"type":"null"},"content":{"type":"null"}}},
+         {"required":["content"],"properties":{"content":{"type":"string"},
+           "prompt":{"type":"null"},"messages":{"type":"null"}}}]})";
+
 struct Body {
   std::string_view name;
   Endpoint endpoint;
-  std::string_view needed;  // a field; empty: none is needed in all cases
+  std::string_view needed;                     // a field; empty: none is needed in all cases
+  std::array<std::string_view, 2> rules = {};  // schemas of the whole
 };
-constexpr Body kBodies[] = {{"ChatRequest", kChat, "messages"},
-                            {"CompletionRequest", kCompletions, "prompt"},
-                            {"EmbeddingRequest", kEmbeddings, "input"},
-                            {"TokenizeRequest", kTokenize, ""},
-                            {"DetokenizeRequest", kDetokenize, "tokens"}};
+constexpr Body kBodies[] = {
+    {"ChatRequest", kChat, "messages", {kOptionsNeedStream, kTopNeedsLogprobs}},
+    {"CompletionRequest", kCompletions, "prompt", {kOptionsNeedStream, kSuffixGoesAlone}},
+    {"EmbeddingRequest", kEmbeddings, "input"},
+    {"TokenizeRequest", kTokenize, "", {kOneText}},
+    {"DetokenizeRequest", kDetokenize, "tokens"}};
 
 struct Operation {
   std::string_view method, path, summary;
@@ -104,9 +125,15 @@ Json body_schema(const Body& body, const ApiLimits& limits) {
       properties[std::string(field.name)] =
           schema_of(field, limits, /*nullable=*/field.name != body.needed);
   Json schema = {{"type", "object"},
-                 {"description", "Names that are not here are ignored; null stands for absent"},
+                 {"description", limits.strict_fields
+                                     ? "null stands for absent"
+                                     : "Names that are not here are ignored, with a warning if "
+                                       "they look like one that is; null stands for absent"},
                  {"properties", std::move(properties)}};
+  if (limits.strict_fields) schema["additionalProperties"] = {{"type", "null"}};
   if (!body.needed.empty()) schema["required"] = Json::array({body.needed});
+  for (const std::string_view rule : body.rules)
+    if (!rule.empty()) schema["allOf"].push_back(Json::parse(rule));
   return schema;
 }
 
@@ -131,7 +158,12 @@ Json answer_json(const Operation& operation) {
                  : operation.type == kJson ? Json{{"type", "object"}}
                                            : Json{{"type", "string"}}}};
   if (operation.streams) content["text/event-stream"] = {{"schema", reference("Events")}};
-  return {{"description", "The answer"}, {"content", std::move(content)}};
+  Json json = {{"description", "The answer"}, {"content", std::move(content)}};
+  if (operation.method == "post")
+    json["headers"][std::string(kWarningsHeader)] = {
+        {"description", "A JSON list of what was taken and has no effect; absent: nothing"},
+        {"schema", {{"type", "string"}}}};
+  return json;
 }
 
 Json refusal_json(const Refusal& refusal, const Operation& operation) {
@@ -203,8 +235,8 @@ std::string openapi_json(const OpenApiOptions& options) {
        {{"title", "Octavo"},
         {"version", version()},
         {"description", fmt::format("Bodies are objects of JSON, nested at most {} levels deep and "
-                                    "of at most {} values, without U+0000 in names and without a "
-                                    "key twice. An integer may be written as 5.0.",
+                                    "of at most {} values, and without a key twice. An integer may "
+                                    "be written as 5.0.",
                                     kMaxBodyDepth, kMaxBodyValues)}}},
       {"paths", std::move(paths)},
       {"components",

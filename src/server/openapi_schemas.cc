@@ -10,27 +10,39 @@ std::string_view openapi_schemas() {
     "param": {"type": ["string", "null"], "description": "The field"},
     "code": {"type": ["string", "null"]}}}}},
 "Health": {"type": "object", "required": ["status"], "properties": {
-  "status": {"enum": ["ok", "loading", "draining", "stalled"]},
+  "status": {"enum": ["ok", "loading", "draining", "damaged", "stalled"]},
   "progress": {"type": "number"}, "reason": {"type": "string"}}},
 "LoadLora": {"type": "object", "required": ["lora_name", "lora_path"], "properties": {
-  "lora_name": {"type": "string", "minLength": 1, "maxLength": 256},
+  "lora_name": {"type": "string", "pattern": "^[^\\u0000-\\u0020\\u007f]{1,256}$",
+    "description": "At most 256 bytes"},
   "lora_path": {"type": "string", "description": "Of a PEFT folder or a GGUF file on the server"},
   "load_inplace": {"type": "boolean", "description": "It may take the place of one of this name"}}},
 "UnloadLora": {"type": "object", "required": ["lora_name"], "properties": {
   "lora_name": {"type": "string"}}},
 "TextPart": {"type": "object", "required": ["type", "text"], "properties": {
   "type": {"const": "text"}, "text": {"type": "string"}}},
+"RefusalPart": {"type": "object", "required": ["type", "refusal"], "properties": {
+  "type": {"const": "refusal"}, "refusal": {"type": "string"}}},
 "Message": {"type": "object", "required": ["role"], "properties": {
     "role": {"enum": ["system", "developer", "user", "assistant", "tool"]},
     "content": {"anyOf": [{"type": "string"},
-      {"type": "array", "items": {"$ref": "#/components/schemas/TextPart"}}, {"type": "null"}]},
+      {"type": "array", "items": {"anyOf": [{"$ref": "#/components/schemas/TextPart"},
+        {"$ref": "#/components/schemas/RefusalPart"}]}}, {"type": "null"}]},
+    "name": {"type": ["string", "null"]}, "refusal": {"type": ["string", "null"]},
     "reasoning_content": {"type": ["string", "null"]},
+    "reasoning": {"type": ["string", "null"], "description": "The same as reasoning_content"},
     "tool_calls": {"type": ["array", "null"], "description": "Of the assistant",
       "items": {"$ref": "#/components/schemas/ToolCall"}},
     "tool_call_id": {"type": ["string", "null"], "description": "Of a tool: what it answers"},
     "function_call": {"enum": [null, [], {}]}},
   "anyOf": [{"properties": {"role": {"const": "assistant"}}},
-    {"required": ["content"], "properties": {"content": {"type": ["string", "array"]}}}]},
+    {"required": ["content", "tool_call_id"], "properties": {"role": {"const": "tool"},
+      "tool_call_id": {"type": "string"}, "tool_calls": {"maxItems": 0},
+      "content": {"anyOf": [{"type": "string"},
+        {"type": "array", "items": {"$ref": "#/components/schemas/TextPart"}}]}}},
+    {"required": ["content"], "properties": {"role": {"enum": ["system", "developer", "user"]},
+      "tool_calls": {"maxItems": 0}, "content": {"anyOf": [{"type": "string"},
+        {"type": "array", "items": {"$ref": "#/components/schemas/TextPart"}}]}}}]},
 "Tool": {"type": "object", "required": ["type", "function"], "properties": {
   "type": {"const": "function"},
   "function": {"type": "object", "required": ["name"], "properties": {
@@ -38,10 +50,12 @@ std::string_view openapi_schemas() {
     "description": {"type": ["string", "null"]}, "parameters": {"type": ["object", "null"]},
     "strict": {"type": ["boolean", "null"], "description": "Taken and not enforced"}}}}},
 "ToolCall": {"type": "object", "required": ["id", "function"], "properties": {
-  "id": {"type": "string"}, "type": {"const": "function"},
+  "id": {"type": "string"}, "type": {"enum": ["function", null]},
   "function": {"type": "object", "required": ["name", "arguments"], "properties": {
     "name": {"type": "string"},
-    "arguments": {"type": "string", "description": "A JSON object"}}}}},
+    "arguments": {"type": ["string", "object"],
+      "pattern": "^[ \\t\\n\\r]*([{][\\s\\S]*[}][ \\t\\n\\r]*)?$",
+      "description": "A JSON object, as text or as it is"}}}}},
 "Usage": {"type": "object", "required": ["prompt_tokens", "completion_tokens", "total_tokens"],
   "properties": {"prompt_tokens": {"type": "integer"}, "completion_tokens": {"type": "integer"},
     "total_tokens": {"type": "integer"}, "prompt_tokens_details": {"type": "object",
@@ -54,8 +68,9 @@ std::string_view openapi_schemas() {
 "Timings": {"type": "object", "description": "With llama.cpp's names; of the prompt that took longest",
   "properties": {"queue_ms": {"type": "number"}, "cache_n": {"type": "integer"},
     "prompt_n": {"type": "integer"}, "prompt_ms": {"type": "number"},
-    "prompt_per_second": {"type": "number"}, "predicted_n": {"type": "integer"},
-    "predicted_ms": {"type": "number"}, "predicted_per_second": {"type": "number"},
+    "prompt_per_token_ms": {"type": "number"}, "prompt_per_second": {"type": "number"},
+    "predicted_n": {"type": "integer"}, "predicted_ms": {"type": "number"},
+    "predicted_per_token_ms": {"type": "number"}, "predicted_per_second": {"type": "number"},
     "draft_n": {"type": "integer", "description": "Tokens that were guessed ahead"},
     "draft_n_accepted": {"type": "integer", "description": "Of these, that came true"}}},
 "FinishReason": {"enum": ["stop", "length", "tool_calls", "abort", "error"],
@@ -63,14 +78,17 @@ std::string_view openapi_schemas() {
 "StopReason": {"type": ["string", "integer", "null"],
   "description": "The stop text or stop token that ended the answer"},
 "TokenIds": {"type": "array", "items": {"type": "integer"}},
-"PromptLogprobs": {"type": "array", "items": {"type": ["object", "null"], "additionalProperties": {
+"AskedTokenIds": {"type": ["array", "null"], "items": {"type": "integer"},
+  "description": "null: they were not asked for"},
+"PromptLogprobs": {"type": ["array", "null"], "items": {"type": ["object", "null"], "additionalProperties": {
   "type": "object", "required": ["logprob", "rank", "decoded_token"], "properties": {
     "logprob": {"type": "number"}, "rank": {"type": "integer"}, "decoded_token": {"type": "string"}}}}},
 "ChatLogprob": {"type": "object", "required": ["token", "logprob", "bytes"], "properties": {
   "token": {"type": "string"}, "logprob": {"type": "number"},
   "bytes": {"type": "array", "items": {"type": "integer", "minimum": 0, "maximum": 255}},
   "top_logprobs": {"type": "array", "items": {"$ref": "#/components/schemas/ChatLogprob"}}}},
-"ChatLogprobs": {"type": ["object", "null"], "required": ["content"], "properties": {
+"ChatLogprobs": {"type": ["object", "null"], "required": ["content", "refusal"], "properties": {
+  "refusal": {"type": "null"},
   "content": {"type": "array", "items": {"$ref": "#/components/schemas/ChatLogprob"}}}},
 "CompletionLogprobs": {"type": ["object", "null"],
   "required": ["tokens", "token_logprobs", "top_logprobs", "text_offset"], "properties": {
@@ -86,18 +104,18 @@ std::string_view openapi_schemas() {
     "created": {"type": "integer"}, "model": {"type": "string"},
     "system_fingerprint": {"type": ["string", "null"]},
     "choices": {"type": "array", "items": {"type": "object",
-      "required": ["index", "message", "finish_reason"], "properties": {
+      "required": ["index", "message", "logprobs", "finish_reason"], "properties": {
         "index": {"type": "integer"},
-        "message": {"type": "object", "required": ["role", "content"], "properties": {
-          "role": {"const": "assistant"},
+        "message": {"type": "object", "required": ["role", "content", "refusal"], "properties": {
+          "role": {"const": "assistant"}, "refusal": {"type": "null"},
           "content": {"type": ["string", "null"], "description": "null: there are calls alone"},
           "reasoning_content": {"type": ["string", "null"]},
           "tool_calls": {"type": "array", "items": {"$ref": "#/components/schemas/ToolCall"}}}},
         "logprobs": {"$ref": "#/components/schemas/ChatLogprobs"},
         "finish_reason": {"$ref": "#/components/schemas/FinishReason"},
         "stop_reason": {"$ref": "#/components/schemas/StopReason"},
-        "token_ids": {"$ref": "#/components/schemas/TokenIds"}}}},
-    "prompt_token_ids": {"$ref": "#/components/schemas/TokenIds"},
+        "token_ids": {"$ref": "#/components/schemas/AskedTokenIds"}}}},
+    "prompt_token_ids": {"$ref": "#/components/schemas/AskedTokenIds"},
     "prompt_logprobs": {"$ref": "#/components/schemas/PromptLogprobs"},
     "usage": {"$ref": "#/components/schemas/Usage"}, "seed": {"type": "integer"},
     "timings": {"$ref": "#/components/schemas/Timings"}}},
@@ -107,14 +125,14 @@ std::string_view openapi_schemas() {
     "created": {"type": "integer"}, "model": {"type": "string"},
     "system_fingerprint": {"type": ["string", "null"]},
     "choices": {"type": "array", "items": {"type": "object",
-      "required": ["index", "text", "finish_reason"], "properties": {
+      "required": ["index", "text", "logprobs", "finish_reason"], "properties": {
         "index": {"type": "integer", "description": "Of the prompt times n, plus of the choice"},
         "text": {"type": "string"},
         "logprobs": {"$ref": "#/components/schemas/CompletionLogprobs"},
         "finish_reason": {"$ref": "#/components/schemas/FinishReason"},
         "stop_reason": {"$ref": "#/components/schemas/StopReason"},
-        "token_ids": {"$ref": "#/components/schemas/TokenIds"},
-        "prompt_token_ids": {"$ref": "#/components/schemas/TokenIds"},
+        "token_ids": {"$ref": "#/components/schemas/AskedTokenIds"},
+        "prompt_token_ids": {"$ref": "#/components/schemas/AskedTokenIds"},
         "prompt_logprobs": {"$ref": "#/components/schemas/PromptLogprobs"},
         "seed": {"type": "integer", "description": "Of its prompt, if there are several"}}}},
     "usage": {"$ref": "#/components/schemas/Usage"},
@@ -136,7 +154,8 @@ std::string_view openapi_schemas() {
   "JSON; of the last event [DONE]. As the whole answer, but with what a choice gained, for chat in 'delta' in place of 'message', and the object chat.completion.chunk. What goes wrong on the way comes as an event with 'error'"}}},
 "Model": {"type": "object", "required": ["id", "object", "created", "owned_by"], "properties": {
   "id": {"type": "string"}, "object": {"const": "model"}, "created": {"type": "integer"},
-  "owned_by": {"type": "string"}, "root": {"type": "string"}, "parent": {"type": "null"},
+  "owned_by": {"type": "string"}, "root": {"type": "string"},
+  "parent": {"type": ["string", "null"], "description": "Of an adapter: its model"},
   "max_model_len": {"type": "integer"}, "meta": {"type": "object"}}},
 "Models": {"type": "object", "required": ["object", "data"], "properties": {
   "object": {"const": "list"},

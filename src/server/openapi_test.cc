@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <regex>
 #include <set>
 
 #include "server/api_fields.h"
@@ -89,8 +91,9 @@ TEST(OpenApi, BoundsAreThoseOfTheParser) {
       if (!schema.contains(bound) || field.name == "seed") continue;
       ++num_bounds;
       const double outside = schema[bound].get<double>() + (bound == "maximum" ? step : -step);
-      const bool is_upper_of_min_tokens = field.name == "min_tokens" && bound == "maximum";
-      if (!is_upper_of_min_tokens) {
+      const bool depends_on_another =
+          (field.name == "min_tokens" || field.name == "best_of") && bound == "maximum";
+      if (!depends_on_another) {
         EXPECT_EQ(takes(field, schema[bound]), bound != "exclusiveMinimum") << field.name << bound;
       }
       EXPECT_FALSE(takes(field, type == "integer" ? Json(std::llround(outside)) : Json(outside)))
@@ -100,6 +103,49 @@ TEST(OpenApi, BoundsAreThoseOfTheParser) {
     EXPECT_FALSE(takes(field, true)) << field.name;
   }
   EXPECT_GT(num_bounds, 20);
+}
+
+Json field_schema(const char* name, const ApiLimits& of) {
+  for (const ApiField& field : api_fields())
+    if (field.name == name) return schema_of(field, of, /*nullable=*/true);
+  return {};
+}
+
+TEST(OpenApi, KeysOfTokensAreThoseThatTheParserTakes) {
+  for (const int size : {1, 7, 10, 11, 100, 265, 4096, 49152, 100001}) {
+    const Json schema = field_schema("logit_bias", {.vocab_size = size});
+    const std::regex pattern(schema["propertyNames"]["pattern"].get<std::string>());
+    const auto matches = [&](const std::string& key) { return std::regex_search(key, pattern); };
+    for (int id = 0; id < size + 1000; id += id < 2000 ? 1 : 37)
+      ASSERT_EQ(matches(std::to_string(id)), id < size) << id << " of " << size;
+    EXPECT_TRUE(matches(std::to_string(size - 1)));
+    EXPECT_FALSE(matches(std::to_string(size)));
+    for (const char* bad : {"", "00", "01", "-1", "+1", "1.0", " 1", "1 ", "a"})
+      EXPECT_FALSE(matches(bad)) << bad;
+  }
+}
+
+TEST(OpenApi, NullIsOfATypeThatTheSchemaNames) {
+  for (const ApiField& field : api_fields()) {
+    const Json schema = schema_of(field, limits(), /*nullable=*/true);
+    const Json type = schema.value("type", Json("null"));
+    EXPECT_TRUE(type == "null" || std::find(type.begin(), type.end(), "null") != type.end())
+        << field.name << schema;
+  }
+}
+
+TEST(OpenApi, FollowsWhatTheServerWasStartedWith) {
+  ApiLimits given = limits();
+  EXPECT_FALSE(field_schema("chat_template", given).contains("type"));
+  EXPECT_EQ(field_schema("suffix", given)["enum"].dump(), R"(["",null])");
+  EXPECT_EQ(field_schema("top_logprobs", given)["minimum"], 0);
+  given.trust_request_chat_template = given.fills_in = true;
+  given.has_priorities = false;
+  given.max_logprobs = given.vocab_size;
+  EXPECT_EQ(field_schema("chat_template", given)["type"][0], "string");
+  EXPECT_EQ(field_schema("suffix", given)["type"][0], "string");
+  EXPECT_EQ(field_schema("priority", given)["maximum"], 0);
+  EXPECT_EQ(field_schema("top_logprobs", given)["minimum"], -1);
 }
 
 TEST(OpenApi, IsThereBeforeTheModelIs) {

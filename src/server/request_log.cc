@@ -1,58 +1,65 @@
 #include "server/request_log.h"
 
+#include <fmt/chrono.h>
 #include <fmt/format.h>
-#include <spdlog/async.h>
-#include <spdlog/sinks/base_sink.h>
-#include <unistd.h>
 
-#include <chrono>
+#include <array>
 #include <cmath>
-#include <mutex>
+#include <cstdlib>
+#include <ctime>
 #include <nlohmann/json.hpp>
+#include <utility>
+
+#include "text/utf8.h"
 
 namespace octavo {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr size_t kQueuedLines = 8192;
-
-spdlog::level::level_enum level_of(LogLevel level) {
-  switch (level) {
-    case LogLevel::debug:
-      return spdlog::level::debug;
-    case LogLevel::info:
-      return spdlog::level::info;
-    case LogLevel::warning:
-      return spdlog::level::warn;
-    case LogLevel::error:
-      return spdlog::level::err;
-    case LogLevel::off:
-      break;
-  }
-  return spdlog::level::off;
+std::string_view name_of(LogLevel level) {
+  constexpr std::array<std::string_view, 5> kNames = {"debug", "info", "warning", "error", "off"};
+  return kNames[static_cast<size_t>(level)];
 }
 
-class DescriptorSink : public spdlog::sinks::base_sink<std::mutex> {
- public:
-  explicit DescriptorSink(int descriptor) : descriptor_(descriptor) {}
+// Of the beginning of a line; "2026-01-02 03:04:05.678", or with a zone
+// "2026-01-02T03:04:05.678+02:00".
+std::string time_text(char between, bool with_zone) {
+  timespec now{};
+  clock_gettime(CLOCK_REALTIME, &now);
+  tm local{};
+  localtime_r(&now.tv_sec, &local);
+  std::string text =
+      fmt::format("{:%Y-%m-%d}{}{:%H:%M:%S}.{:03}", local, between, local, now.tv_nsec / 1'000'000);
+  if (!with_zone) return text;
+  const long minutes = std::abs(local.tm_gmtoff) / 60;
+  return text +
+         fmt::format("{}{:02}:{:02}", local.tm_gmtoff < 0 ? '-' : '+', minutes / 60, minutes % 60);
+}
 
- protected:
-  void sink_it_(const spdlog::details::log_msg& message) override {
-    spdlog::memory_buf_t line;
-    formatter_->format(message, line);
-    size_t done = 0;
-    while (done < line.size()) {
-      const ssize_t n = ::write(descriptor_, line.data() + done, line.size() - done);
-      if (n <= 0) return;
-      done += static_cast<size_t>(n);
-    }
+bool is_c1(std::string_view text, size_t at) {
+  return text[at] == '\xC2' && at + 1 < text.size() &&
+         static_cast<unsigned char>(text[at + 1]) < 0xA0;
+}
+
+// What a client or a file says must not steer a terminal. As JSON escapes it, which changes nothing
+// in a line of JSON.
+std::string without_controls(std::string_view text) {
+  std::string valid, out;
+  Utf8Repair repair;
+  repair.push(text, valid);
+  repair.finish(valid);
+  for (size_t i = 0; i < valid.size(); ++i) {
+    const auto c = static_cast<unsigned char>(valid[i]);
+    if (is_c1(valid, i))
+      out += fmt::format("\\u{:04x}", static_cast<unsigned char>(valid[++i]));
+    else if (c < 0x20 || c == 0x7f)
+      out += fmt::format("\\u{:04x}", c);
+    else
+      out += valid[i];
   }
-  void flush_() override {}
-
- private:
-  int descriptor_;
-};
+  return out;
+}
 
 double milliseconds(double seconds) { return std::round(seconds * 1e5) / 100; }
 
@@ -73,6 +80,7 @@ Json json_of(const RequestLine& line) {
     json["finish_reason"] = line.finish_reason;
   }
   if (!line.error.empty()) json["error"] = line.error;
+  if (!line.warnings.empty()) json["warnings"] = line.warnings;
   if (!line.prompt.empty()) json["prompt"] = line.prompt;
   return json;
 }
@@ -90,51 +98,49 @@ std::string text_of(const Json& json) {
         value.get_ref<const std::string&>().find_first_of(" \"=\\") == std::string::npos &&
         dump(value).find('\\') == std::string::npos;
     text += fmt::format("{}{}={}", text.empty() ? "" : " ", key,
-                        plain ? value.get<std::string>() : dump(value));
+                        plain ? value.get_ref<const std::string&>() : dump(value));
   }
   return text;
 }
 
-}  // namespace
-
-struct Log::Writer {
-  LogFormat format;
-  std::shared_ptr<spdlog::async_logger> logger;
-  std::shared_ptr<spdlog::details::thread_pool> pool;  // goes first: its thread writes what is left
-};
-
-Log::Log(LogOptions options) : writer_(std::make_unique<Writer>()) {
-  writer_->format = options.format;
-  writer_->pool = std::make_shared<spdlog::details::thread_pool>(kQueuedLines, 1);
-  writer_->logger = std::make_shared<spdlog::async_logger>(
-      "octavo", std::make_shared<DescriptorSink>(options.file_descriptor), writer_->pool,
-      spdlog::async_overflow_policy::overrun_oldest);
-  writer_->logger->set_level(level_of(options.level));
-  writer_->logger->set_pattern(options.format == LogFormat::json
-                                   ? "{\"time\":\"%Y-%m-%dT%H:%M:%S.%e%z\",\"level\":\"%l\",%v"
-                                   : "%Y-%m-%d %H:%M:%S.%e %l %v");
+std::string json_line(LogLevel level, std::string_view object) {
+  return fmt::format("{{\"time\":\"{}\",\"level\":\"{}\",{}\n", time_text('T', true),
+                     name_of(level), without_controls(object.substr(1)));
 }
 
-Log::~Log() = default;
+std::string text_line(LogLevel level, std::string_view text) {
+  return fmt::format("{} {} {}\n", time_text(' ', false), name_of(level), without_controls(text));
+}
+
+std::string line_of(LogFormat format, LogLevel level, std::string_view message) {
+  if (format == LogFormat::text) return text_line(level, message);
+  return json_line(level, dump({{"message", std::string(message)}}));
+}
+
+}  // namespace
+
+Log::Log(LogOptions options)
+    : options_(options),
+      lines_({.file_descriptor = options.file_descriptor, .dropped_line = [options](int64_t count) {
+                return line_of(
+                    options.format, LogLevel::warning,
+                    fmt::format("{} lines of the log were dropped: nobody read them", count));
+              }}) {}
 
 void Log::request(const RequestLine& line) {
+  // Refusals that are meant are not errors.
   const LogLevel level = line.is_quiet        ? LogLevel::debug
+                         : line.status == 503 ? LogLevel::warning
                          : line.status >= 500 ? LogLevel::error
                                               : LogLevel::info;
-  if (!writer_->logger->should_log(level_of(level))) return;
+  if (level < options_.level) return;
   const Json json = json_of(line);
-  // The pattern has opened the object.
-  const std::string text =
-      writer_->format == LogFormat::json ? dump(json).substr(1) : text_of(json);
-  writer_->logger->log(level_of(level), "{}", text);
+  lines_.write(options_.format == LogFormat::json ? json_line(level, dump(json))
+                                                  : text_line(level, text_of(json)));
 }
 
 void Log::say(LogLevel level, std::string_view message) {
-  if (!writer_->logger->should_log(level_of(level))) return;
-  const std::string text = writer_->format == LogFormat::json
-                               ? dump({{"message", std::string(message)}}).substr(1)
-                               : std::string(message);
-  writer_->logger->log(level_of(level), "{}", text);
+  if (level >= options_.level) lines_.write(line_of(options_.format, level, message));
 }
 
 }  // namespace octavo

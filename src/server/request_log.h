@@ -1,14 +1,14 @@
-// The server's log: one line for each request, and what happens to the server itself. Written by a
-// thread of its own: a reader that stops reading costs lines, never answers.
+// The server's log: one line for each request, and what happens to the server itself. A reader that
+// stops reading costs lines, never answers (LineWriter).
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
-#include "base/result.h"
+#include "base/line_writer.h"
 
 namespace octavo {
 
@@ -34,20 +34,22 @@ struct RequestLine {
   double queue_s = 0, ttft_s = 0;
   std::string finish_reason = {};
   std::string error = {};
-  std::string prompt = {};  // only if asked for
+  std::vector<std::string> warnings = {};  // what the request asked for to no effect
+  std::string prompt = {};                 // only if asked for
 };
 
 class Log {
  public:
   explicit Log(LogOptions options);
-  ~Log();  // writes what is left
 
   void request(const RequestLine& line);
   void say(LogLevel level, std::string_view message);
 
+  int64_t num_dropped() const { return lines_.num_dropped(); }
+
  private:
-  struct Writer;
-  std::unique_ptr<Writer> writer_;
+  const LogOptions options_;
+  LineWriter lines_;
 };
 
 }  // namespace octavo

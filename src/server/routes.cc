@@ -9,6 +9,8 @@
 
 #include "base/rng.h"
 #include "base/version.h"
+#include "formats/quote.h"
+#include "http/content_coding.h"
 #include "server/api_tokenize.h"
 #include "server/clock.h"
 #include "server/home_page.h"
@@ -23,34 +25,35 @@ using Json = nlohmann::ordered_json;
 struct Service::Route {
   std::string_view method, path;
   RouteAccess access;
-  void (Service::*answer)(const Exchange&);
+  Answer answer;
   bool needs_model = true;  // else it is answered while loading and draining too
-  bool is_slow = false;     // answered by the workers
   bool is_quiet = false;    // asked by machines all the time: logged at debug
   bool has_rest = false;    // more of the path may follow
+  bool is_lengthy = false;  // work that takes long whatever the body is
 };
 
 const std::vector<Service::Route>& Service::routes() {
+  // Work that a request brings along is for the workers. What watches the server shares no thread
+  // with it.
   static const std::vector<Route> table = {
-      {"POST", "/v1/chat/completions", RouteAccess::key, &Service::post_chat, true, true},
-      {"POST", "/v1/completions", RouteAccess::key, &Service::post_completions, true, true},
-      {"POST", "/v1/embeddings", RouteAccess::key, &Service::post_embeddings, true, true},
+      {"POST", "/v1/chat/completions", RouteAccess::key, &Service::post_chat},
+      {"POST", "/v1/completions", RouteAccess::key, &Service::post_completions},
+      {"POST", "/v1/embeddings", RouteAccess::key, &Service::post_embeddings},
       {"GET", "/v1/models", RouteAccess::key, &Service::get_models, false},
-      {"GET", "/v1/models/", RouteAccess::key, &Service::get_model, false, false, false, true},
+      {"GET", "/v1/models/", RouteAccess::key, &Service::get_model, false, false, true},
       {"GET", "/v1/requests", RouteAccess::admin, &Service::get_requests},
       {"POST", "/v1/load_lora_adapter", RouteAccess::admin, &Service::post_load_adapter, true,
-       true},
-      {"POST", "/v1/unload_lora_adapter", RouteAccess::admin, &Service::post_unload_adapter, true,
-       true},
-      {"POST", "/tokenize", RouteAccess::key, &Service::post_tokenize, true, true},
-      {"POST", "/detokenize", RouteAccess::key, &Service::post_detokenize, true, true},
-      {"GET", "/tokenizer_info", RouteAccess::key, &Service::get_tokenizer_info},
-      {"GET", "/metrics", RouteAccess::metrics, &Service::get_metrics, false, true, true},
-      {"GET", "/load", RouteAccess::key, &Service::get_load, false, false, true},
-      {"GET", "/health", RouteAccess::open, &Service::get_health, false, false, true},
-      {"GET", "/ready", RouteAccess::open, &Service::get_ready, false, false, true},
+       false, false, true},
+      {"POST", "/v1/unload_lora_adapter", RouteAccess::admin, &Service::post_unload_adapter},
+      {"POST", "/tokenize", RouteAccess::key, &Service::post_tokenize},
+      {"POST", "/detokenize", RouteAccess::key, &Service::post_detokenize},
+      {"GET", "/tokenizer_info", RouteAccess::key, Watching{&Service::get_tokenizer_info}},
+      {"GET", "/metrics", RouteAccess::metrics, Watching{&Service::get_metrics}, false, true},
+      {"GET", "/load", RouteAccess::key, &Service::get_load, false, true},
+      {"GET", "/health", RouteAccess::open, &Service::get_health, false, true},
+      {"GET", "/ready", RouteAccess::open, &Service::get_ready, false, true},
       {"GET", "/version", RouteAccess::key, &Service::get_version, false},
-      {"GET", "/openapi.json", RouteAccess::key, &Service::get_openapi, false},
+      {"GET", "/openapi.json", RouteAccess::key, Watching{&Service::get_openapi}, false},
       {"GET", "/", RouteAccess::key, &Service::get_home, false},
   };
   return table;
@@ -59,6 +62,7 @@ const std::vector<Service::Route>& Service::routes() {
 namespace {
 
 constexpr size_t kMaxRequestId = 128;
+constexpr size_t kLargeBodyBytes = 64 << 10;  // takes a few milliseconds to work on
 
 bool is_id_character(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) ||
@@ -75,8 +79,9 @@ std::string lower_without_spaces(std::string text) {
 // Why the body of a request cannot be read, or nothing.
 std::string refused_media(const http::Request& request) {
   const std::string* coding = http::find_header(request.headers, "content-encoding");
-  if (coding && lower_without_spaces(*coding) != "identity")
-    return fmt::format("the body may not be compressed, and Content-Encoding says {}", *coding);
+  if (coding && !http::content_coding(*coding))
+    return fmt::format("the body may be compressed by one of {}, and Content-Encoding says {}",
+                       http::kContentCodings, quote(*coding));
   const std::string* header = http::find_header(request.headers, "content-type");
   const std::string type = header ? lower_without_spaces(*header) : "";
   if (type.substr(0, type.find(';')) != "application/json")
@@ -146,7 +151,8 @@ std::optional<ApiError> Service::check(const http::Request& request, const Route
                     .allow = fmt::format("{}", fmt::join(allowed, ", "))};
   if (const std::string why = route->method == "POST" ? refused_media(request) : ""; !why.empty())
     return ApiError{.status = 415, .message = why, .code = "unsupported_media_type"};
-  if (route->needs_model && state_ != ServiceState::ready) return not_ready();
+  if (route->needs_model && (state_ != ServiceState::ready || !has_good_weights()))
+    return not_ready();
   if (const std::string ailing = route->needs_model ? ailment() : ""; !ailing.empty())
     return ApiError{.status = 503,
                     .message = ailing,
@@ -156,14 +162,24 @@ std::optional<ApiError> Service::check(const http::Request& request, const Route
   return std::nullopt;
 }
 
+void Service::count_refusal(const ApiError& error) const {
+  if (error.status == 503 && state_ == ServiceState::draining)
+    serving_.metrics->on_rejection("draining");
+}
+
 std::optional<http::Response> Service::check_head(const http::Request& head) const {
   if (head.method != "POST") return std::nullopt;  // what has no body costs nothing to read
   const Route* route = nullptr;
   const auto error = check(head, route);
   if (!error) return std::nullopt;
+  count_refusal(*error);
   http::Response response = to_response(*error);
-  for (http::Header& header : headers_of(head, request_id_of(head)))
-    response.headers.push_back(std::move(header));
+  std::string id = request_id_of(head);
+  for (http::Header& header : headers_of(head, id)) response.headers.push_back(std::move(header));
+  RequestLine line = line_of(head, std::move(id));
+  line.status = response.status;
+  line.error = error->message;
+  note(head, std::move(line));
   return response;
 }
 
@@ -191,16 +207,37 @@ void Service::handle(std::shared_ptr<http::Exchange> exchange) {
   }
   const Route* route = nullptr;
   if (const auto error = check(request, route)) {
-    if (error->status == 503 && serving_.metrics && state_ == ServiceState::draining)
-      serving_.metrics->on_rejection("draining");
+    count_refusal(*error);
     return respond(exchange, *error);
   }
-  if (!route->is_slow) return (this->*route->answer)(exchange);
+  if (const auto* answer = std::get_if<AtOnce>(&route->answer)) return (this->**answer)(exchange);
+  if (const auto* watching = std::get_if<Watching>(&route->answer))
+    return watchers_->post([this, exchange = std::move(exchange), answer = watching->answer] {
+      (this->*answer)(exchange);
+    });
+  work_on(*route, std::move(exchange));
+}
+
+// Nobody works for a client that has gone: what waits is dropped, and what runs is asked to end.
+void Service::work_on(const Route& route, Exchange exchange) {
+  std::stop_source stop;
+  exchange->on_disconnect([stop]() mutable { stop.request_stop(); });
   ++num_working_;
-  workers_->post([this, exchange = std::move(exchange), answer = route->answer] {
-    (this->*answer)(exchange);
-    --num_working_;
-  });
+  // How large a compressed body is shows only once it is read.
+  const http::Request& request = exchange->request();
+  const bool is_lengthy = route.is_lengthy || request.body.size() > kLargeBodyBytes ||
+                          http::find_header(request.headers, "content-encoding");
+  workers_->post(
+      [this, exchange = std::move(exchange), answer = std::get<Work>(route.answer),
+       stop]() mutable {
+        const std::stop_callback on_cut(cut_.get_token(), [&] { stop.request_stop(); });
+        if (stop.stop_requested())
+          respond(exchange, stopped());
+        else
+          work(exchange, answer, stop.get_token());
+        --num_working_;
+      },
+      is_lengthy ? Workers::Length::lengthy : Workers::Length::brief);
 }
 
 // --- on the way out -------------------------------------------------------------------------
@@ -212,25 +249,37 @@ http::Headers Service::headers_of(const http::Request& request,
   return headers;
 }
 
-void Service::respond(const Exchange& exchange, http::Response response, std::string error) {
-  const http::Request& request = exchange->request();
-  std::string id = request_id_of(request);
-  for (http::Header& header : headers_of(request, id))
-    response.headers.push_back(std::move(header));
-  RequestLine line = line_of(request, std::move(id));
-  line.status = response.status;
-  line.error = std::move(error);
+// In the log and in the metrics.
+void Service::note(const http::Request& request, RequestLine line) const {
   line.seconds = steady_now_s() - request.received_s;
   const Route* route = nullptr;
   for (const Route& candidate : routes())
     if (request.path == candidate.path ||
         (candidate.has_rest && request.path.starts_with(candidate.path)))
       route = &candidate;
-  line.is_quiet = route && route->is_quiet && response.status < 400;
+  // A probe is answered with 503 while the server comes and goes, as it should be.
+  const bool is_expected =
+      line.status < 400 || (line.status == 503 && state_ != ServiceState::ready);
+  line.is_quiet = route && route->is_quiet && is_expected;
   if (state_ != ServiceState::loading)
     serving_.metrics->on_http(route ? route->path : "other", line.status, line.seconds);
   log_.request(line);
-  exchange->respond(std::move(response));
+}
+
+void Service::respond(const Exchange& exchange, http::Response response, std::string error,
+                      ApiWarnings warnings) {
+  const http::Request& request = exchange->request();
+  std::string id = request_id_of(request);
+  for (http::Header& header : headers_of(request, id))
+    response.headers.push_back(std::move(header));
+  add_warnings_header(warnings, response.headers);
+  RequestLine line = line_of(request, std::move(id));
+  line.status = response.status;
+  line.error = std::move(error);
+  line.warnings = std::move(warnings);
+  note(request, std::move(line));
+  // Who has gone gets none: the exchange is dropped, which cuts the connection.
+  if (response.status != kClientGone) exchange->respond(std::move(response));
 }
 
 void Service::respond(const Exchange& exchange, const ApiError& error) {
@@ -239,8 +288,9 @@ void Service::respond(const Exchange& exchange, const ApiError& error) {
   respond(exchange, std::move(response), error.message);
 }
 
-void Service::respond_json(const Exchange& exchange, std::string json) {
-  respond(exchange, http::Response{.headers = {}, .body = std::move(json)});
+void Service::respond_json(const Exchange& exchange, std::string json, ApiWarnings warnings) {
+  respond(exchange, http::Response{.headers = {}, .body = std::move(json)}, {},
+          std::move(warnings));
 }
 
 // --- answers --------------------------------------------------------------------------------
@@ -265,6 +315,25 @@ Json model_card(const std::string& id, const std::string& main, bool is_adapter,
                   {"n_vocab", serving->limits.vocab_size},
                   {"n_embd", serving->loaded.config.hidden_size}};
   return card;
+}
+
+Json requests_json(std::span<const LiveRequest> requests,
+                   const std::map<int64_t, std::string>& names) {
+  Json list = Json::array();
+  for (const LiveRequest& live : requests) {
+    const auto name = names.find(raw(live.id));
+    list.push_back({{"request_id", name == names.end() ? "" : name->second},
+                    {"state", live.num_running == 0             ? "waiting"
+                              : live.num_generation_tokens == 0 ? "prefill"
+                                                                : "running"},
+                    {"prompt_tokens", live.num_prompt_tokens},
+                    {"cached_tokens", live.num_cached_tokens},
+                    {"completion_tokens", live.num_generation_tokens},
+                    {"blocks", live.num_blocks},
+                    {"preemptions", live.num_preemptions},
+                    {"age_s", live.age_s}});
+  }
+  return list;
 }
 
 }  // namespace
@@ -296,10 +365,12 @@ void Service::get_health(const Exchange& exchange) {
 }
 
 void Service::get_ready(const Exchange& exchange) {
-  if (state_ == ServiceState::draining)
-    return respond(
-        exchange,
-        http::Response{.status = 503, .headers = {}, .body = dump({{"status", "draining"}})});
+  const auto refuse = [&](const char* status) {
+    respond(exchange,
+            http::Response{.status = 503, .headers = {}, .body = dump({{"status", status}})});
+  };
+  if (!has_good_weights()) return refuse("damaged");
+  if (state_ == ServiceState::draining) return refuse("draining");
   get_health(exchange);
 }
 
@@ -319,11 +390,12 @@ void Service::get_models(const Exchange& exchange) {
 }
 
 void Service::get_model(const Exchange& exchange) {
-  std::string id = exchange->request().path.substr(std::string_view("/v1/models/").size());
-  const auto adapter = find_adapter(id);
+  std::optional<std::string> id = http::decoded_name(
+      std::string_view(exchange->request().path).substr(std::string_view("/v1/models/").size()));
+  const auto adapter = adapters_.resolve(id);
   if (!adapter) return respond(exchange, adapter.error());
   const Serving* serving = state_ == ServiceState::loading ? nullptr : &serving_;
-  respond_json(exchange, dump(model_card(id, options_.served_model_names.front(),
+  respond_json(exchange, dump(model_card(*id, options_.served_model_names.front(),
                                          *adapter != nullptr, serving)));
 }
 
@@ -336,14 +408,18 @@ void Service::get_tokenizer_info(const Exchange& exchange) {
 void Service::get_metrics(const Exchange& exchange) {
   if (state_ == ServiceState::loading) return respond(exchange, not_ready());
   const Engine& engine = *serving_.loaded.engine;
-  respond(exchange,
-          http::Response{.content_type = "text/plain; version=0.0.4; charset=utf-8",
-                         .headers = {},
-                         .body = serving_.metrics->text(
-                             {.heartbeat_age_s = engine.heartbeat().age_s(),
-                              .num_connections = num_connections_ ? num_connections_() : 0,
-                              .num_open_requests = engine.num_unfinished(),
-                              .max_queue_len = serving_.options.max_queue_len})});
+  respond(
+      exchange,
+      http::Response{.content_type = "text/plain; version=0.0.4; charset=utf-8",
+                     .headers = {},
+                     .body = serving_.metrics->text(
+                         {.heartbeat_age_s = engine.heartbeat().age_s(),
+                          .num_connections = http_ ? http_->num_connections() : 0,
+                          .num_open_requests = engine.num_unfinished(),
+                          .max_queue_len = serving_.options.max_queue_len,
+                          .request_memory_bytes = http_ ? http_->request_memory_bytes() : 0,
+                          .max_request_memory_bytes = options_.http.limits.max_request_memory_bytes,
+                          .num_dropped_log_lines = log_.num_dropped()})});
 }
 
 void Service::get_load(const Exchange& exchange) {
@@ -359,21 +435,9 @@ void Service::get_requests(const Exchange& exchange) {
   for (const auto& session : live_sessions())
     for (const RequestId id : session->engine_ids()) names[raw(id)] = session->request_id();
   serving_.loaded.engine->post([this, exchange, names = std::move(names)](EngineCore& core) {
-    Json list = Json::array();
-    for (const LiveRequest& live : core.live_requests()) {
-      const auto name = names.find(raw(live.id));
-      list.push_back({{"request_id", name == names.end() ? "" : name->second},
-                      {"state", live.num_running == 0             ? "waiting"
-                                : live.num_generation_tokens == 0 ? "prefill"
-                                                                  : "running"},
-                      {"prompt_tokens", live.num_prompt_tokens},
-                      {"cached_tokens", live.num_cached_tokens},
-                      {"completion_tokens", live.num_generation_tokens},
-                      {"blocks", live.num_blocks},
-                      {"preemptions", live.num_preemptions},
-                      {"age_s", live.age_s}});
-    }
-    respond_json(exchange, dump({{"object", "list"}, {"data", list}}));
+    exchange->post([this, exchange, names, requests = core.live_requests()] {
+      respond_json(exchange, dump({{"object", "list"}, {"data", requests_json(requests, names)}}));
+    });
   });
 }
 

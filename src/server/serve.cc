@@ -53,7 +53,8 @@ class Running {
     http.on_head = [this](const http::Request& head) { return service_.check_head(head); };
     http.on_fault = &Service::fault;
     OCTAVO_TRY(server_, http::Server::start(std::move(http)));
-    service_.set_num_connections([this] { return server_->num_connections(); });
+    service_.set_http(*server_);
+    port_ = server_->port();
     return {};
   }
 
@@ -71,8 +72,17 @@ class Running {
     return {};
   }
 
-  void run(const std::stop_token& stop) {
-    while (!stop.stop_requested()) tick();
+  // Until `stop`, or until the weights are found damaged. True: until `stop`.
+  bool run(const std::stop_token& stop) {
+    while (!stop.stop_requested() && service_.has_good_weights()) tick();
+    return service_.has_good_weights();
+  }
+
+  // Ends at once, with an error for whatever is on its way.
+  void abandon() {
+    service_.cut_all();
+    wait_for(kCutGrace_s, [this] { return service_.is_idle(); });
+    shut();
   }
 
   void drain(const std::stop_token& at_once) {
@@ -84,13 +94,19 @@ class Running {
       service_.cut_all();
       wait_for(kCutGrace_s, [this] { return service_.is_idle(); });
     }
+    shut();
+  }
+
+  uint16_t port() const { return port_; }
+
+ private:
+  void shut() {
     server_->stop_accepting();
     wait_for(kFlushGrace_s, [this] { return server_->num_connections() == 0; });
     server_.reset();
     close();
   }
 
- private:
   // As many connections as there are files for: those beyond are told so, and do not hang.
   int fit_open_files(int max_connections) {
     const int64_t files = http::raise_open_file_limit();
@@ -130,28 +146,49 @@ class Running {
   ServeOptions options_;
   Log& log_;
   Service service_;
+  uint16_t port_ = 0;
   std::unique_ptr<http::Server> server_;  // goes first: it calls the service
 };
+
+// One life of a server, from its weights to its end. False: it ended because they were damaged, and
+// options.http.port is the port that it had.
+Result<bool> serve_once(ServeOptions& options, const EngineOptions& engine, Log& log,
+                        const ServeHooks& hooks, const std::stop_token& stop,
+                        const std::stop_token& at_once) {
+  Running running(options, log);
+  OCTAVO_CHECK_OK(running.listen());
+  options.http.port = running.port();
+  if (hooks.on_listening) hooks.on_listening(running.url());
+  const auto loaded = running.load(engine, hooks);
+  if (!loaded && loaded.error().code == ErrorCode::cancelled && stop.stop_requested()) {
+    log.say(LogLevel::info, "stopped while the model was being loaded");
+    return true;
+  }
+  OCTAVO_CHECK_OK(loaded);
+  if (!running.run(stop)) {
+    log.say(LogLevel::error,
+            "the file of repacked weights is damaged, and so are the weights in use; what was "
+            "generated lately may be wrong. They are made anew from the model's file");
+    running.abandon();
+    return false;
+  }
+  log.say(LogLevel::info, "asked to stop: requests on their way are finished, new ones refused");
+  running.drain(at_once);
+  log.say(LogLevel::info, "stopped");
+  return true;
+}
 
 }  // namespace
 
 Result<void> serve(ServeOptions options, EngineOptions engine, Log& log, const ServeHooks& hooks,
                    std::stop_token stop, std::stop_token at_once) {
-  Running running(std::move(options), log);
-  OCTAVO_CHECK_OK(running.listen());
-  if (hooks.on_listening) hooks.on_listening(running.url());
   engine.stop_loading = stop;
-  const auto loaded = running.load(std::move(engine), hooks);
-  if (!loaded && loaded.error().code == ErrorCode::cancelled && stop.stop_requested()) {
-    log.say(LogLevel::info, "stopped while the model was being loaded");
-    return {};
+  for (int damages = 1;; ++damages) {
+    OCTAVO_TRY(const bool has_ended, serve_once(options, engine, log, hooks, stop, at_once));
+    if (has_ended) return {};
+    // The damaged file has been removed. If it is there again, that was not to be done.
+    if (damages > 1) engine.pack_folder.clear();
   }
-  OCTAVO_CHECK_OK(loaded);
-  running.run(stop);
-  log.say(LogLevel::info, "asked to stop: requests on their way are finished, new ones refused");
-  running.drain(at_once);
-  log.say(LogLevel::info, "stopped");
-  return {};
 }
 
 }  // namespace octavo

@@ -49,8 +49,10 @@ struct ServeOptions {
   std::optional<uint64_t> seed = {};   // of requests that name none; unset: a fresh one each
   int max_logprobs = kMaxLogprobs;
   bool trust_request_chat_template = false;
+  bool strict_fields = false;  // fields of requests that are not known are refused
   // Names of text/answer_format.h, auto or none.
   std::string reasoning_parser = "auto", tool_call_parser = "auto";
+  bool generic_tools = true;  // as in ConversationOptions; not with the tool_call_parser none
 
   double max_queue_wait_s = 0;     // 0: no limit
   double shutdown_timeout_s = 30;  // for answers on their way when the server is asked to stop

@@ -11,21 +11,27 @@
 #include <mutex>
 #include <optional>
 #include <span>
+#include <stop_token>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "engine/load.h"
 #include "http/exchange.h"
+#include "http/server.h"
 #include "llm/chat_prompt.h"
 #include "server/access.h"
 #include "server/adapters.h"
 #include "server/admission_gate.h"
 #include "server/api_request.h"
 #include "server/metrics.h"
+#include "server/reading_turns.h"
 #include "server/request_log.h"
 #include "server/serve_options.h"
 #include "server/session.h"
+#include "server/watchdog.h"
 #include "server/workers.h"
+#include "text/fill_in_middle.h"
 
 namespace octavo {
 
@@ -35,12 +41,13 @@ struct Serving {
   std::unique_ptr<AdmissionGate> gate;
   std::string chat_template;  // its source; empty: none
   const ReasoningFormat* reasoning = nullptr;
-  const ToolFormat* tools = nullptr;  // nullptr: not known, so tools are refused
+  const ToolFormat* tools = nullptr;  // nullptr: not known
   LoadedEngine loaded;
   ApiLimits limits;
   EngineOptions options;
   std::unique_ptr<SessionContext> context;
-  bool speculates = false;  // tokens are guessed
+  bool speculates = false;              // tokens are guessed
+  std::optional<FillInMiddle> fill_in;  // how a suffix is told; unset: the model knows of none
 };
 
 enum class ServiceState : uint8_t { loading, ready, draining };
@@ -64,6 +71,9 @@ class Service {
   const LoadedEngine& set_ready(LoadedEngine loaded, EngineOptions options,
                                 std::string chat_template);
 
+  // False: they have been found damaged, and nothing that they generate can be trusted.
+  bool has_good_weights() const;
+
   void begin_drain();
   bool is_idle() const;  // no request is on its way
   void cut_all();        // the rest gets an error
@@ -78,15 +88,30 @@ class Service {
   std::string ailment() const;
   // What it is doing. Only once there is one.
   std::string engine_state() const;
-  void set_num_connections(std::function<int()> count) { num_connections_ = std::move(count); }
+  void set_http(const http::Server& server) { http_ = &server; }  // for /metrics and tick()
 
  private:
   struct Route;
   using Exchange = std::shared_ptr<http::Exchange>;
+  // Who answers a route, and where: on the connection's thread, which must not take a while; on the
+  // one that is for watching alone; by the workers, until there is no need any more.
+  using AtOnce = void (Service::*)(const Exchange&);
+  struct Watching {
+    AtOnce answer;
+  };
+  using Work = void (Service::*)(const Exchange&, const std::stop_token&);
+  using Answer = std::variant<AtOnce, Watching, Work>;
 
   static const std::vector<Route>& routes();
   std::optional<ApiError> check(const http::Request& request, const Route*& route) const;
+  // On a worker: what the request asks for takes time and memory. Throws nothing.
+  void work(const Exchange& exchange, Work answer, const std::stop_token& stop) noexcept;
+  void work_on_body(const Exchange& exchange, Work answer, const std::stop_token& stop);
+  void refuse_body(const Exchange& exchange, const ApiError& error);
+  void trim_memory();
   ApiError not_ready() const;
+  void work_on(const Route& route, Exchange exchange);
+  ApiError stopped() const;  // the answer to a request whose work was ended early
   std::vector<std::shared_ptr<Session>> live_sessions() const;
 
   void get_home(const Exchange& exchange);
@@ -100,33 +125,40 @@ class Service {
   void get_load(const Exchange& exchange);
   void get_requests(const Exchange& exchange);
   void get_openapi(const Exchange& exchange);
-  void post_tokenize(const Exchange& exchange);
-  void post_detokenize(const Exchange& exchange);
-  void post_completions(const Exchange& exchange);
-  void post_chat(const Exchange& exchange);
-  void post_load_adapter(const Exchange& exchange);
-  void post_unload_adapter(const Exchange& exchange);
-  void post_embeddings(const Exchange& exchange);
+  void post_tokenize(const Exchange& exchange, const std::stop_token& stop);
+  void post_detokenize(const Exchange& exchange, const std::stop_token& stop);
+  void post_completions(const Exchange& exchange, const std::stop_token& stop);
+  void post_chat(const Exchange& exchange, const std::stop_token& stop);
+  void post_load_adapter(const Exchange& exchange, const std::stop_token& stop);
+  void post_unload_adapter(const Exchange& exchange, const std::stop_token& stop);
+  void post_embeddings(const Exchange& exchange, const std::stop_token& stop);
 
-  ApiResult<std::vector<Request>> prompts_of(CompletionRequest& request) const;
+  ApiError refusal(const Error& error, std::string_view param) const;
+  ApiResult<std::shared_ptr<const AnswerRules>> rules_of(GenerationRequest& request) const;
+  ApiResult<std::vector<Request>> prompts_of(CompletionRequest& request,
+                                             const std::stop_token& stop) const;
+  ApiResult<void> add_suffix(CompletionRequest& request, const std::stop_token& stop) const;
+  ApiResult<std::vector<TokenId>> ids_of(PromptInput& input, const CompletionRequest& request,
+                                         const std::stop_token& stop) const;
   // Of a chat or of /tokenize: its messages, and what the template is given beside them.
   template <class ApiRequest>
-  ApiResult<ChatPrompt> render(ApiRequest& request) const;
-  ApiResult<Request> prompt_of(ChatRequest& request) const;
+  ApiResult<ChatPrompt> render(ApiRequest& request, const std::stop_token& stop) const;
+  ApiResult<Request> prompt_of(ChatRequest& request, const std::stop_token& stop) const;
   void set_format(ChatRequest& request, const TextSpan& end_of_prompt) const;
   ApiResult<Request> finish_prompt(GenerationRequest& request, std::vector<TokenId> ids) const;
-  void add_prediction(const GenerationRequest& request, std::span<Request> prompts) const;
-  std::optional<ApiError> check_model(std::string& model) const;
-  // The adapter of that name; nullptr: the model itself is meant.
-  ApiResult<Adapters::Adapter> find_adapter(std::string& model) const;
+  void add_prediction(const GenerationRequest& request, std::span<Request> prompts,
+                      const std::stop_token& stop) const;
   std::optional<ApiError> check_generates() const;
   template <class ApiRequest>
   void start(const Exchange& exchange, ApiRequest& request, std::vector<Request> prompts,
              std::string_view id_prefix, std::vector<std::optional<std::string>> prompt_texts = {});
 
-  void respond(const Exchange& exchange, http::Response response, std::string error = {});
+  void note(const http::Request& request, RequestLine line) const;
+  void count_refusal(const ApiError& error) const;
+  void respond(const Exchange& exchange, http::Response response, std::string error = {},
+               ApiWarnings warnings = {});
   void respond(const Exchange& exchange, const ApiError& error);
-  void respond_json(const Exchange& exchange, std::string json);
+  void respond_json(const Exchange& exchange, std::string json, ApiWarnings warnings = {});
   http::Headers headers_of(const http::Request& request, const std::string& request_id) const;
 
   ServeOptions options_;
@@ -136,10 +168,15 @@ class Service {
   std::atomic<double> progress_{0};
   std::atomic<ServiceState> state_{ServiceState::loading};
   Serving serving_;  // set once, before state_ is ready
-  std::unique_ptr<Workers> workers_;
-  std::function<int()> num_connections_;
+  std::unique_ptr<Workers> workers_, watchers_;
+  std::stop_source cut_;  // of all work
+  const http::Server* http_ = nullptr;
   std::atomic<int> num_working_{0};  // requests with the workers
+  ReadingTurns reading_;
+  uint64_t trimmed_at_ = 0;  // what requests had taken when memory was last given back
+  int quiet_ticks_ = 0;      // since that was due
   bool told_stall_ = false;
+  Watchdog watchdog_;
 
   mutable std::mutex mutex_;  // of what follows
   std::map<int64_t, std::weak_ptr<Session>> sessions_;

@@ -21,7 +21,11 @@ ApiResult<std::string> text_of(const BodyFields& body, std::string_view field) {
     return tl::make_unexpected(field_error(field, "is missing"));
   if (!found->second.is_string())
     return tl::make_unexpected(field_error(field, "must be a string"));
-  return found->second.get<std::string>();
+  auto text = found->second.get<std::string>();
+  // It would end a path for the system.
+  if (text.find('\0') != std::string::npos)
+    return tl::make_unexpected(field_error(field, "has U+0000 in it"));
+  return text;
 }
 
 ApiResult<bool> flag_of(const BodyFields& body, std::string_view field) {
@@ -62,7 +66,7 @@ http::Response said(std::string text) {
 
 }  // namespace
 
-void Service::post_load_adapter(const Exchange& exchange) {
+void Service::post_load_adapter(const Exchange& exchange, const std::stop_token&) {
   if (const auto error = check_allowed(options_.lora)) return respond(exchange, *error);
   const auto request = parse_load(exchange->request().body);
   if (!request) return respond(exchange, request.error());
@@ -78,7 +82,7 @@ void Service::post_load_adapter(const Exchange& exchange) {
 }
 
 // Requests on their way keep it until they end.
-void Service::post_unload_adapter(const Exchange& exchange) {
+void Service::post_unload_adapter(const Exchange& exchange, const std::stop_token&) {
   if (const auto error = check_allowed(options_.lora)) return respond(exchange, *error);
   const auto body = parse_body(exchange->request().body);
   if (!body) return respond(exchange, body.error());

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <utility>
 
 #include "server/clock.h"
@@ -16,7 +17,11 @@ constexpr double kHeadAfter_s = 1.0;
 // Who was let in waits this many times max_queue_wait, since that was predicted to suffice.
 constexpr double kPatience = 1.5;
 
+constexpr int64_t kLongAnswer = 4096;  // tokens
+
 std::string sse(std::string_view json) { return fmt::format("data: {}\n\n", json); }
+
+constexpr size_t kLargeEvent = 64 << 10;  // bytes
 
 constexpr std::string_view kDone = "data: [DONE]\n\n";
 
@@ -73,8 +78,7 @@ Session::Session(SessionContext& context, std::shared_ptr<http::Exchange> exchan
     : context_(context),
       exchange_(std::move(exchange)),
       request_(std::move(request)),
-      on_end_(std::move(on_end)),
-      started_s_(steady_now_s()) {
+      on_end_(std::move(on_end)) {
   for (const Request& prompt : request_.prompts) {
     const auto n = static_cast<size_t>(prompt.params.n);
     prompts_.push_back({.id = {},
@@ -83,7 +87,7 @@ Session::Session(SessionContext& context, std::shared_ptr<http::Exchange> exchan
                         .text = {},
                         .prompt = {},
                         .told = std::vector<bool>(n),
-                        .last_token_s = std::vector<double>(n),
+                        .last_tokens = std::vector<LastToken>(n),
                         .output = {}});
     so_far_.prompt_tokens += prompts_.back().num_tokens;
     num_seqs_ += prompt.params.n;
@@ -106,9 +110,6 @@ std::optional<ApiError> Session::enter_and_submit() {
     return refusal(*refused);
   }
   for (size_t i = 0; i < prompts_.size(); ++i) {
-    const SamplingParams& params = request_.prompts[i].params;
-    if (!request_.prompts[i].pooling)
-      context_.metrics.on_submit(params.n, params.max_tokens.value_or(0));
     const auto id = context_.engine.submit(std::move(request_.prompts[i]), events_of(i));
     if (!id) {
       fail(to_submit_error(id.error()));
@@ -171,11 +172,11 @@ void Session::note_started(size_t index) {
 }
 
 void Session::on_delta(size_t index, const ChoiceDelta& delta) {
-  double& last = prompts_[index].last_token_s[static_cast<size_t>(delta.index)];
-  if (!delta.token_ids.empty()) {
+  LastToken& last = prompts_[index].last_tokens[static_cast<size_t>(delta.index)];
+  if (!delta.token_ids.empty() && delta.step != last.step) {
     const double now = steady_now_s();
-    if (last > 0) context_.metrics.on_inter_token(now - last);
-    last = now;
+    if (last.at_s > 0) context_.metrics.on_inter_token(now - last.at_s);
+    last = {now, delta.step};
   }
   if (!request_.stream) return;
   ChoiceEvent event{.prompt_index = static_cast<int>(index),
@@ -211,14 +212,29 @@ void Session::push(Item item) {
 
 // --- to the client, on the connection's thread ----------------------------------------------
 
+// Large events one at a time: those that lie here because they take longer to write down than to
+// generate would be taken for a client that reads too slowly.
 void Session::take_items() {
-  std::vector<Item> items;
   {
     const std::lock_guard lock(mutex_);
-    items.swap(items_);
+    std::move(items_.begin(), items_.end(), std::back_inserter(taken_));
+    items_.clear();
     has_posted_ = false;
   }
-  for (Item& item : items) take(item);
+  const auto self = shared_from_this();  // the last item may be all that holds it
+  while (!taken_.empty() && !is_writing_) {
+    Item item = std::move(taken_.front());
+    taken_.pop_front();
+    take(item);
+  }
+}
+
+void Session::wait_until_written() {
+  is_writing_ = true;
+  exchange_->when_written([self = shared_from_this()] {
+    self->is_writing_ = false;
+    self->take_items();
+  });
 }
 
 void Session::take(Item& item) {
@@ -258,15 +274,17 @@ void Session::write_event(Prompt& prompt, const ChoiceEvent& event) {
   prompt.told[choice] = true;
   for (const std::string& json :
        request_.writer->events(event, request_.continuous_usage_stats ? &so_far_ : nullptr,
-                               is_first && prompt.prompt ? &*prompt.prompt : nullptr))
+                               is_first && prompt.prompt ? &*prompt.prompt : nullptr)) {
     if (!exchange_->write(sse(json))) return end_with(slow_reader());
+    if (json.size() > kLargeEvent) wait_until_written();
+  }
 }
 
 // All prompts have ended.
 void Session::finish() {
   if (gone_) {
     answered_ = true;
-    status_ = 499;
+    status_ = kClientGone;
     error_ = "the client went away";
   }
   const Usage used = num_ended_ > 0 ? usage() : Usage{};
@@ -287,10 +305,13 @@ void Session::answer_whole(const Timings& times) {
   std::vector<RequestOutput> outputs;
   for (Prompt& prompt : prompts_) outputs.push_back(std::move(*prompt.output));
   // Writing long ones takes a while.
-  context_.workers.post([self = shared_from_this(), outputs = std::move(outputs), times] {
-    self->exchange_->respond(
-        {.headers = self->request_.headers, .body = self->request_.writer->whole(outputs, times)});
-  });
+  const bool is_long = times.usage.completion_tokens > kLongAnswer;
+  context_.workers.post(
+      [self = shared_from_this(), outputs = std::move(outputs), times] {
+        self->exchange_->respond({.headers = self->request_.headers,
+                                  .body = self->request_.writer->whole(outputs, times)});
+      },
+      is_long ? Workers::Length::lengthy : Workers::Length::brief);
 }
 
 void Session::finish_stream(const Usage& used, const Timings& times) {
@@ -333,22 +354,22 @@ void Session::fail(const ApiError& error) {
   exchange_->post([self = shared_from_this(), error] { self->end_with(error); });
 }
 
-void Session::tick(double now_s) {
+void Session::tick(double passed_s) {
+  waited_s_ += passed_s;
   int num_waiting = 0;
   {
     const std::lock_guard lock(mutex_);
     num_waiting = num_waiting_;
   }
   if (num_waiting == 0 || gave_up_) return;
-  const double waited = now_s - started_s_;
   const bool has_begun = num_waiting < static_cast<int>(prompts_.size());
   if (context_.max_queue_wait_s > 0 && !has_begun &&
-      waited > kPatience * context_.max_queue_wait_s) {
+      waited_s_ > kPatience * context_.max_queue_wait_s) {
     gave_up_ = true;
     context_.metrics.on_rejection("max_queue_wait");
     return fail(waited_too_long(context_.max_queue_wait_s));
   }
-  if (request_.stream && waited > kHeadAfter_s && !std::exchange(head_asked_, true))
+  if (request_.stream && waited_s_ > kHeadAfter_s && !std::exchange(head_asked_, true))
     exchange_->post([self = shared_from_this()] {
       if (!self->stream_begun_ && !self->answered_) self->begin_stream();
     });

@@ -1,9 +1,10 @@
 // One request of a client on its way through the engine: its prompts are submitted, what comes of
-// them is written to the exchange, and a client that goes away, reads too slowly or waits too long
-// ends it.
+// them is written to the exchange, streams as server-sent events (SSE), and a client that goes
+// away, reads too slowly or waits too long ends it.
 #pragma once
 
 #include <chrono>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -51,13 +52,18 @@ class Session : public std::enable_shared_from_this<Session> {
 
   // Ends it with this error, wherever it is. From any thread.
   void fail(const ApiError& error);
-  // Now and then: the head of a stream whose prompt waits, and the limit of waiting.
-  void tick(double now_s);
+  // Now and then, so many seconds after the last time: the head of a stream whose prompt waits, and
+  // the limit of waiting.
+  void tick(double passed_s);
   // Of its prompts, as far as they have been submitted.
   std::vector<RequestId> engine_ids();
   const std::string& request_id() const { return request_.line.request_id; }
 
  private:
+  struct LastToken {
+    double at_s = 0;
+    int64_t step = 0;  // of the engine
+  };
   struct Prompt {
     std::optional<RequestId> id;  // under mutex_
     int n = 1;
@@ -66,7 +72,7 @@ class Session : public std::enable_shared_from_this<Session> {
     std::optional<std::string> text = {};     // for the first RequestOutput that is written
     std::optional<RequestOutput> prompt;      // what the first events of its choices may repeat
     std::vector<bool> told;                   // choices whose first event has been written
-    std::vector<double> last_token_s;         // of the engine's thread
+    std::vector<LastToken> last_tokens;       // of its choices; of the engine's thread
     std::optional<RequestOutput> output;
   };
   struct Item {  // what the engine said
@@ -91,6 +97,7 @@ class Session : public std::enable_shared_from_this<Session> {
 
   // On the connection's thread.
   void take_items();
+  void wait_until_written();
   void take(Item& item);
   void begin_stream();
   void write_event(Prompt& prompt, const ChoiceEvent& event);
@@ -109,9 +116,10 @@ class Session : public std::enable_shared_from_this<Session> {
   const std::shared_ptr<http::Exchange> exchange_;
   SessionRequest request_;
   std::function<void()> on_end_;
-  const double started_s_;
 
   // Of the connection's thread.
+  std::deque<Item> taken_;   // from items_
+  bool is_writing_ = false;  // a large event, before which no other is taken
   std::vector<Prompt> prompts_;
   size_t num_ended_ = 0;
   bool stream_begun_ = false;
@@ -121,7 +129,8 @@ class Session : public std::enable_shared_from_this<Session> {
   std::string error_;
   Usage so_far_;
   int num_seqs_ = 0;
-  bool head_asked_ = false, gave_up_ = false;  // of tick()
+  double waited_s_ = 0;  // these of tick()
+  bool head_asked_ = false, gave_up_ = false;
 
   std::mutex mutex_;  // of what follows
   std::vector<Item> items_;

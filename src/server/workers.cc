@@ -1,11 +1,17 @@
 #include "server/workers.h"
 
+#include <sys/resource.h>
+
 #include <utility>
 
 namespace octavo {
 
-Workers::Workers(int num_threads) {
-  for (int i = 0; i < num_threads; ++i) threads_.emplace_back([this] { run(); });
+Workers::Workers(int num_threads, int niceness) {
+  for (int i = 0; i < num_threads; ++i)
+    threads_.emplace_back([this, niceness, takes_lengthy = i > 0 || num_threads == 1] {
+      if (niceness != 0) setpriority(PRIO_PROCESS, 0, niceness);  // of this thread alone
+      run(takes_lengthy);
+    });
 }
 
 Workers::~Workers() {
@@ -17,23 +23,34 @@ Workers::~Workers() {
   threads_.clear();
 }
 
-void Workers::post(std::function<void()> work) {
+void Workers::post(std::function<void()> work, Length length) {
   {
     const std::lock_guard lock(mutex_);
-    work_.push_back(std::move(work));
+    (length == Length::brief ? brief_ : lengthy_).push_back(std::move(work));
   }
-  changed_.notify_one();
+  changed_.notify_all();  // not every thread takes everything
 }
 
-void Workers::run() {
+// What is lengthy first: those who may are fewer.
+Workers::Queue* Workers::next_queue(bool takes_lengthy) {
+  if (takes_lengthy && !lengthy_.empty()) return &lengthy_;
+  return brief_.empty() ? nullptr : &brief_;
+}
+
+void Workers::run(bool takes_lengthy) {
   for (;;) {
     std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return closing_ || !work_.empty(); });
-    if (work_.empty()) return;
-    const auto work = std::move(work_.front());
-    work_.pop_front();
+    Queue* queue = nullptr;
+    changed_.wait(lock, [&] { return (queue = next_queue(takes_lengthy)) || closing_; });
+    if (!queue) return;
+    const auto work = std::move(queue->front());
+    queue->pop_front();
     lock.unlock();
-    work();
+    try {
+      work();
+    } catch (...) {
+      // No memory, most likely: what it would have answered is dropped, and answered as such.
+    }
   }
 }
 

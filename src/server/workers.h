@@ -3,6 +3,7 @@
 #pragma once
 
 #include <condition_variable>
+#include <cstdint>
 #include <deque>
 #include <functional>
 #include <mutex>
@@ -11,21 +12,30 @@
 
 namespace octavo {
 
-// Unbounded by itself: each connection has at most one request here.
 class Workers {
  public:
-  explicit Workers(int num_threads);
+  // Long work leaves one thread to the short, where there are several: a few large requests do not
+  // hold up the small ones of others.
+  enum class Length : uint8_t { brief, lengthy };
+
+  // niceness: where there are too few cores for all, others go first (setpriority(2)).
+  explicit Workers(int num_threads, int niceness = 0);
   // Finishes what was handed over.
   ~Workers();
 
-  void post(std::function<void()> work);
+  // Unbounded by itself: each connection has at most one request here.
+  void post(std::function<void()> work, Length length = Length::brief);
 
  private:
-  void run();
+  using Queue = std::deque<std::function<void()>>;
+
+  void run(bool takes_lengthy);
+  // The one to take from; nullptr: there is nothing to do.
+  Queue* next_queue(bool takes_lengthy);
 
   std::mutex mutex_;  // of what follows
   std::condition_variable changed_;
-  std::deque<std::function<void()>> work_;
+  Queue brief_, lengthy_;
   bool closing_ = false;
   std::vector<std::jthread> threads_;
 };

@@ -1,4 +1,5 @@
-// How much of a guess is worth verifying: a pure function of what was measured.
+// How much of a guess is worth verifying (adaptive draft length): a pure function of what was
+// measured.
 #pragma once
 
 #include <array>

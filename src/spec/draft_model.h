@@ -1,4 +1,5 @@
-// Guesses of a second, smaller model with the same vocabulary. It has a KV cache of its own.
+// A draft model: guesses of a second, smaller model with the same vocabulary. It has a KV cache of
+// its own.
 #pragma once
 
 #include <list>

@@ -1,6 +1,6 @@
-// Guesses what comes next in sequences. A guess never changes an answer, only how soon it is there:
-// the engine computes the guessed tokens behind the known ones in one forward, draws the next token
-// after each, and keeps those that were guessed right.
+// Speculative decoding: guesses what comes next in sequences. A guess never changes an answer, only
+// how soon it is there: the engine computes the guessed tokens behind the known ones in one
+// forward, draws the next token after each, and keeps those that were guessed right.
 #pragma once
 
 #include <cstdint>
@@ -19,6 +19,7 @@
 namespace octavo {
 
 class LoraAdapter;
+class TokenRules;
 
 // How guesses become tokens of a sampled answer.
 enum class RejectionSampleMethod : uint8_t {
@@ -39,7 +40,7 @@ struct DraftTask {
   uint64_t seed = 0;
   uint32_t choice = 0;
   std::span<const TokenId> eog = {};  // as in SampleRequest, and so are these
-  std::span<const std::vector<TokenId>> bad_words = {};
+  const TokenRules* rules = nullptr;
   const TokenMask* allowed_tokens = nullptr;  // nullptr: any
   const LoraAdapter* adapter = nullptr;       // of the sequence
   // The blocks that the model has its K and V in, with room for so many positions from the last

@@ -1,5 +1,6 @@
-// Guesses of the model itself with some of its layers skipped. It reads the K and V that the whole
-// model has computed, and writes its own behind them, where verification will put the right ones.
+// Self-speculative decoding (LayerSkip, early exit): guesses of the model itself with some of its
+// layers skipped. It reads the K and V that the whole model has computed, and writes its own behind
+// them, where verification will put the right ones.
 #pragma once
 
 #include <memory>

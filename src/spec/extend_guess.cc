@@ -34,7 +34,7 @@ bool extend_guess(DraftTask& task, std::span<const TokenId> tokens, std::span<co
                               .choice = task.choice,
                               .history = history,
                               .eog = task.eog,
-                              .bad_words = task.bad_words,
+                              .rules = task.rules,
                               .allowed = allowed};
   const bool drawn = method == RejectionSampleMethod::probabilistic && !is_greedy(params);
   const Result<TokenId> token =

@@ -1,4 +1,5 @@
-// Prompt lookup: what followed the last few tokens where they stood before.
+// Prompt lookup decoding (n-gram speculation): what followed the last few tokens where they stood
+// before.
 #pragma once
 
 #include "spec/drafter.h"

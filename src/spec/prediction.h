@@ -1,4 +1,4 @@
-// Guesses from what a request says that its answer will repeat.
+// Predicted outputs: guesses from what a request says that its answer will repeat.
 #pragma once
 
 #include "spec/drafter.h"

@@ -1,5 +1,5 @@
-// From a chain of guesses to a tree: what would have been the second choice, beside what was the
-// first, where it is likely enough.
+// Token trees, as in SpecInfer and Medusa: from a chain of guesses to a tree, what would have been
+// the second choice, beside what was the first, where it is likely enough.
 #pragma once
 
 #include <span>

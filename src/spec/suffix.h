@@ -1,5 +1,6 @@
-// Guesses from what was written before, in the sequence itself and in finished answers: after the
-// longest run of last tokens that stood somewhere before, what followed it most often.
+// Suffix decoding: guesses from what was written before, in the sequence itself and in finished
+// answers: after the longest run of last tokens that stood somewhere before, what followed it most
+// often.
 #pragma once
 
 #include <array>

@@ -1,6 +1,6 @@
-// Conversion of f32 rows to stored ones, the counterpart of tensor/dequant.h. The codes of each
-// type are those that llama.cpp's reference encoders choose, bit for bit, without an importance
-// matrix.
+// Weight quantization: conversion of f32 rows to stored ones, the counterpart of tensor/dequant.h.
+// The codes of each type are those that llama.cpp's reference encoders choose, bit for bit, without
+// an importance matrix.
 #pragma once
 
 #include <cstddef>

@@ -99,9 +99,9 @@ TEST(AnswerFormat, TemplatesThatTakeTools) {
   for (const Case& item : cases) {
     const auto chat = ChatTemplate::parse(source_of(item.name));
     ASSERT_TRUE(chat) << item.name;
-    EXPECT_EQ(chat->shows_tools(), item.tools) << item.name;
-    EXPECT_EQ(chat->shows_tool_calls(), item.calls) << item.name;
-    EXPECT_EQ(chat->expects_argument_text(), item.argument_text) << item.name;
+    EXPECT_EQ(chat->traits().shows_tools, item.tools) << item.name;
+    EXPECT_EQ(chat->traits().shows_tool_calls, item.calls) << item.name;
+    EXPECT_EQ(chat->traits().wants_argument_text, item.argument_text) << item.name;
   }
   const auto text = ChatTemplate::parse(
       "{% for m in messages %}{% for c in m.tool_calls or [] %}{{ c['function']['name'] + '\n' + "
@@ -109,8 +109,8 @@ TEST(AnswerFormat, TemplatesThatTakeTools) {
   const auto printed = ChatTemplate::parse(
       "{% for m in messages %}{% for c in m.tool_calls or [] %}{{ c.function.arguments }}"
       "{% endfor %}{% endfor %}");
-  EXPECT_TRUE(text->expects_argument_text());
-  EXPECT_TRUE(printed->expects_argument_text());
+  EXPECT_TRUE(text->traits().wants_argument_text);
+  EXPECT_TRUE(printed->traits().wants_argument_text);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "base/quote.h"
 #include "text/byte_alphabet.h"
 #include "text/normal_form.h"
 
@@ -38,9 +39,9 @@ std::optional<NamedMerge> parse_merge(std::string_view line) {
 }
 
 tl::unexpected<Error> bad_merge(size_t index, std::string_view line, std::string_view what) {
-  return fail(
-      ErrorCode::corrupt_file,
-      fmt::format("tokenizer.ggml.merges[{}] '{}' {}; convert the model again", index, line, what));
+  return fail(ErrorCode::corrupt_file,
+              fmt::format("tokenizer.ggml.merges[{}] {} {}; convert the model again", index,
+                          quote(line), what));
 }
 
 class TableRules final : public MergeRules {
@@ -172,6 +173,7 @@ Result<void> ByteBpe::encode_words(std::string_view text, std::vector<TokenId>& 
   OCTAVO_TRY(const auto ends, pre_.split(text));
   size_t begin = 0;
   for (const uint32_t end : ends) {
+    if (stats.stop.stop_requested()) break;
     encode_word(text.substr(begin, end - begin), out, scratch, stats);
     begin = end;
   }
@@ -187,6 +189,7 @@ void ByteBpe::encode_word(std::string_view word, std::vector<TokenId>& out, Scra
     }
   }
   scratch.symbols.clear();
+  scratch.symbols.reserve(word.size());
   for (uint32_t i = 0; i < word.size(); ++i) {
     scratch.symbols.push_back({i, 1, byte_tokens_[static_cast<uint8_t>(word[i])]});
   }

@@ -134,6 +134,84 @@ TEST(HostileTemplates, EndlessWork) {
   });
 }
 
+// A step is never much more work than another: what reads, copies or changes much text takes many.
+TEST(HostileTemplates, StepsAreCountedByTheBytesTheyHandle) {
+  const std::string long_text = "{% set s = 'a' * 1000000 %}{% set t = 'a' * 1000000 %}";
+  const auto in_loop = [&](const std::string& expression) {
+    return long_text + "{% for i in range(1000) %}{% set x = " + expression + " %}{% endfor %}";
+  };
+  for (const char* expression : {"''|replace(s, '')",
+                                 "''|replace('', s)",
+                                 "s < t",
+                                 "s <= t",
+                                 "s.startswith(t)",
+                                 "s.endswith((t, t))",
+                                 "'b'.removeprefix(s) + s.removesuffix(t)",
+                                 "{}.get(s)",
+                                 "s in {}",
+                                 "{}[s]",
+                                 "{(s, t): 1}",
+                                 "[[(s, t)]]|map('first')|unique|list",
+                                 "[1]|map(attribute=s)|list",
+                                 "''|indent(1000000)",
+                                 "''|indent(s)",
+                                 "[]|tojson(indent=s)",
+                                 "[]|tojson(separators=[s, s])",
+                                 "s.splitlines()",
+                                 "s ~ ''",
+                                 "s|string"}) {
+    const Error error = error_of(in_loop(expression));
+    EXPECT_EQ(error.code, ErrorCode::resource_exhausted) << expression << ": " << error.message;
+  }
+  const auto in_few = [&](const std::string& expression, int rounds) {
+    return "{% set s = 'a' * 100000 %}{% for i in range(" + std::to_string(rounds) +
+           ") %}{% set x = " + expression + " %}{% endfor %}";
+  };
+  for (const char* expression :
+       {"s|replace('a', 'b')", "s.replace('a', '')", "s.count('a')", "s|replace('', '-')"}) {
+    EXPECT_EQ(error_of(in_few(expression, 10)).code, ErrorCode::cancelled) << expression;
+    const Error error = error_of(in_few(expression, 30));
+    EXPECT_NE(error.message.find("steps"), std::string::npos) << expression << error.message;
+  }
+}
+
+TEST(HostileTemplates, NothingLargeIsMadeBeforeItIsRefused) {
+  constexpr ErrorCode kLimit = ErrorCode::resource_exhausted;
+  expect_errors({
+      {"{% set s = 'a' * 1000000 %}{{ {(" + repeated("s, ", 200) + "): 1} }}", kLimit, "key"},
+      {"{% set s = 'a' * 1000000 %}{{ ((" + repeated("s, ", 200) + ") in {}) }}", kLimit, "key"},
+      {"{{ ('a' * 20000000).split('a')|length }}", kLimit, "items"},
+      {"{{ ('a ' * 10000000).split()|length }}", kLimit, "items"},
+      {"{{ ('a' * 20000000).rsplit('a')|length }}", kLimit, "items"},
+      {"{{ ('\n' * 20000000).splitlines()|length }}", kLimit, "items"},
+  });
+}
+
+TEST(HostileTemplates, EndWhenNobodyWantsThem) {
+  const auto chat = ChatTemplate::parse("{% for i in range(99999) %}{{ i }}{% endfor %}");
+  std::stop_source stop;
+  ChatTemplate::Input input;
+  input.stop = stop.get_token();
+  EXPECT_TRUE(chat->render(input));
+  stop.request_stop();
+  const auto stopped = chat->render(input);
+  ASSERT_FALSE(stopped);
+  EXPECT_EQ(stopped.error().code, ErrorCode::cancelled);
+}
+
+// The last variable is found as soon as the first, and what is of no use does not count.
+TEST(HostileMessages, ManyVariables) {
+  ChatTemplate::Input input;
+  input.extra = Json::object();
+  auto& entries = input.extra.get_ref<Json::object_t&>();
+  for (int i = 0; i < 200'000; ++i) entries.emplace_back("name" + std::to_string(i), i);
+  const auto chat = ChatTemplate::parse(
+      "{% for i in range(50000) %}{% set x = name199999 + name0 %}{% endfor %}{{ name199999 }}");
+  const auto spans = chat->render(input);
+  ASSERT_TRUE(spans) << spans.error().message;
+  EXPECT_EQ(spans->back().text, "199999");
+}
+
 // Values that refer to each other in circles are taken apart at the end (the leak checker looks).
 TEST(HostileTemplates, CirclesAreFreed) {
   for (const char* source : {

@@ -1,4 +1,6 @@
 // The shape of messages: what clients may send, and what a template gets to see.
+#include "text/chat_messages.h"
+
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -7,6 +9,7 @@
 #include "support/paths.h"
 #include "text/chat_input.h"
 #include "text/chat_template.h"
+#include "text/ordered_json.h"
 
 namespace octavo {
 namespace {
@@ -30,9 +33,9 @@ ChatTemplate parse(const std::string& source) {
 
 Result<std::string> conversation(const std::string& source, const std::string& messages) {
   const ChatTemplate chat = parse(source);
-  OCTAVO_TRY(Json normal, normalize_messages(Json::parse(messages), chat));
+  OCTAVO_TRY(Json plain, plain_messages(Json::parse(messages)));
   ChatTemplate::Input input;
-  input.messages = std::move(normal);
+  input.messages = shape_messages(std::move(plain), chat.traits());
   OCTAVO_TRY(const auto spans, chat.render(input));
   std::string text;
   for (const TextSpan& span : spans) text += span.text;
@@ -40,17 +43,18 @@ Result<std::string> conversation(const std::string& source, const std::string& m
 }
 
 TEST(ChatMessages, TheTemplateDecidesOnTheShape) {
-  EXPECT_FALSE(parse(kStrings).expects_content_parts());
-  EXPECT_TRUE(parse(kParts).expects_content_parts());
-  EXPECT_FALSE(parse(kBoth).expects_content_parts());
-  EXPECT_FALSE(parse("{% for m in messages %}{{ m }}{% endfor %}").expects_content_parts());
-  EXPECT_FALSE(parse("{{ raise_exception('no') }}").expects_content_parts());
+  EXPECT_FALSE(parse(kStrings).traits().wants_parts);
+  EXPECT_TRUE(parse(kParts).traits().wants_parts);
+  EXPECT_FALSE(parse(kBoth).traits().wants_parts);
+  EXPECT_FALSE(parse("{% for m in messages %}{{ m }}{% endfor %}").traits().wants_parts);
+  EXPECT_FALSE(parse("{{ raise_exception('no') }}").traits().wants_parts);
   EXPECT_FALSE(parse("{% for x in range(9999) %}{% for y in range(9999) %}{% endfor %}{% endfor %}")
-                   .expects_content_parts());
+                   .traits()
+                   .wants_parts);
   for (const char* name : {"smollm2", "qwen2", "gemma3"}) {
     const auto path =
         testing::test_data(std::string("chat_templates/") + name + ".chat_template.jinja");
-    EXPECT_FALSE(parse(testing::read_file(path)).expects_content_parts()) << name;
+    EXPECT_FALSE(parse(testing::read_file(path)).traits().wants_parts) << name;
   }
 }
 
@@ -70,15 +74,45 @@ TEST(ChatMessages, AnEmptyListIsAnEmptyText) {
     EXPECT_EQ(conversation(source, R"([{"role": "user", "content": []}])").value(), "user: \n");
 }
 
-TEST(ChatMessages, AssistantContentMayBeMissing) {
-  const ChatTemplate chat = parse(kStrings);
-  for (const char* message : {R"([{"role": "assistant", "content": null, "tool_calls": []}])",
-                              R"([{"role": "assistant", "tool_calls": []}])"}) {
-    const auto normal = normalize_messages(Json::parse(message), chat);
-    ASSERT_TRUE(normal);
-    EXPECT_TRUE((*normal)[0].at("content").is_null());
-    EXPECT_FALSE((*normal)[0].contains("tool_calls"));
+// Templates fail over null, or print Python's None.
+TEST(ChatMessages, AnAssistantThatSaysNothingIsAnEmptyText) {
+  for (const char* fields : {R"("content": null)", R"("content": null, "tool_calls": [])",
+                             R"("content": null, "refusal": "No.")", R"("tool_calls": null)",
+                             R"("content": [{"type": "refusal", "refusal": "No."}])"})
+    for (const std::string& source : {kStrings, kParts, kBoth})
+      EXPECT_EQ(
+          conversation(source, std::string(R"([{"role": "assistant", )") + fields + "}]").value(),
+          "assistant: \n")
+          << fields;
+}
+
+TEST(ChatMessages, ADevelopersMessageIsTheSystems) {
+  const std::string message = R"([{"role": "developer", "content": "x"}])";
+  EXPECT_EQ(conversation(kStrings, message).value(), "system: x\n");
+  const std::string knows = kStrings + "{% if messages[0].role == 'developer' %}!{% endif %}";
+  EXPECT_EQ(conversation(knows, message).value(), "developer: x\n!");
+}
+
+TEST(ChatMessages, ReasoningHasOneNameForEachTemplate) {
+  for (const std::string field : {"reasoning_content", "reasoning", "thinking"}) {
+    const std::string source = "{% for m in messages %}{{ m.content }}{% if m." + field +
+                               " %}({{ m." + field + " }}){% endif %}{% endfor %}";
+    for (const std::string sent : {"reasoning_content", "reasoning"})
+      EXPECT_EQ(conversation(source,
+                             R"([{"role": "assistant", "content": "a", ")" + sent + R"(": "why"}])")
+                    .value(),
+                "a(why)")
+          << field << " as " << sent;
   }
+  const std::string both =
+      R"([{"role": "assistant", "content": "a", "reasoning": "x", "reasoning_content": )";
+  EXPECT_TRUE(plain_messages(Json::parse(both + "\"x\"}]")));
+  EXPECT_TRUE(plain_messages(Json::parse(both + "null}]")));
+  const auto differ = plain_messages(Json::parse(both + "\"y\"}]"));
+  ASSERT_FALSE(differ);
+  EXPECT_EQ(differ.error().message,
+            "messages[0].reasoning and messages[0].reasoning_content mean the same and differ; "
+            "give one");
 }
 
 TEST(ChatMessages, OtherShapesAreRefusedByPlace) {
@@ -101,9 +135,8 @@ TEST(ChatMessages, OtherShapesAreRefusedByPlace) {
       {R"([{"role": "user", "content": [{"type": "text"}]}])",
        "messages[0].content[0].text must be"},
   };
-  const ChatTemplate chat = parse(kStrings);
   for (const auto& [messages, part] : cases) {
-    const auto normal = normalize_messages(Json::parse(messages), chat);
+    const auto normal = plain_messages(Json::parse(messages));
     ASSERT_FALSE(normal) << messages;
     EXPECT_EQ(normal.error().code, ErrorCode::invalid_argument);
     EXPECT_NE(normal.error().message.find(part), std::string::npos) << normal.error().message;
@@ -140,14 +173,26 @@ TEST(ChatMessages, ArgumentsBecomeWhatTheTemplateWrites) {
             R"(a: {"b":1})");
 }
 
-TEST(ChatMessages, CallsThatCannotBeShownAreRefusedByPlace) {
+// What a client may make long is walked through a fixed number of times.
+TEST(ChatMessages, ManyFieldsTakeNoTime) {
+  Json many = {{"role", "user"}, {"content", "x"}};
+  for (int i = 0; i < 100; ++i) many["k" + std::to_string(i)] = i;
+  const auto refused = plain_messages(Json::array({many}));
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().message, "messages[0] has 102 fields; allowed: at most 64");
+  std::string arguments = "{\"city\":[]";
+  for (int i = 0; i < 200'000; ++i) arguments += ",\"" + std::to_string(i) + "\":1";
+  EXPECT_EQ(parse_ordered_json(arguments + "}").size(), 200'001u);
+  const std::string text = R"({"a": [1, {"b": null}, []], "c": "\u00e9\n", "d": {}, "e": -2.5e3})";
+  EXPECT_EQ(parse_ordered_json(text), Json::parse(text));
+}
+
+TEST(ChatMessages, CallsThatAreNoneAreRefusedByPlace) {
   const auto message = [](const std::string& source, const std::string& messages) {
     const auto text = conversation(source, messages);
     return text ? "rendered " + *text : text.error().message;
   };
   const std::string place = "messages[0].tool_calls";
-  EXPECT_EQ(message(kBoth, one_call("{}")),
-            place + ": the chat template has no place for calls of tools; leave them out");
   for (const char* broken : {"1", "[]", "{", "{\"a\": 1} x", "{\"a\": 1e999}", "{'a': 1}"})
     EXPECT_EQ(message(kCalls, one_call(broken)),
               place + "[0].function.arguments is no JSON object of at most 48 levels")

@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <nlohmann/json.hpp>
+#include <set>
+#include <string>
 #include <utility>
 
 #include "text/chat_input.h"
@@ -93,6 +96,8 @@ Result<jinja::Evaluator::Variables> variables_of(Context& context,
   variables.emplace_back("add_generation_prompt", input.add_generation_prompt);
   OCTAVO_CHECK_OK(add_token(context, variables, "bos_token", input.bos_token));
   OCTAVO_CHECK_OK(add_token(context, variables, "eos_token", input.eos_token));
+  for (const auto& [name, token] : input.more_tokens)
+    OCTAVO_CHECK_OK(add_token(context, variables, name, token));
   OCTAVO_CHECK_OK(add_extra(context, variables, input.extra));
   return variables;
 }
@@ -100,21 +105,20 @@ Result<jinja::Evaluator::Variables> variables_of(Context& context,
 Result<std::vector<TextSpan>> render_body(const jinja::Body& body, std::string_view name,
                                           const ChatTemplate::Input& input,
                                           uint64_t max_steps = jinja::kMaxSteps) {
-  Context context(name, input.now_s, max_steps);
+  Context context(name, input.now_s, max_steps, input.stop);
   OCTAVO_TRY(auto variables, variables_of(context, input));
   jinja::Evaluator evaluator(context, std::move(variables));
   OCTAVO_TRY(const jinja::Text text, evaluator.render(body));
   return text.spans();
 }
 
-constexpr std::string_view kProbe = "octavo-probe-text";
 constexpr uint64_t kProbeSteps = 500'000;  // published templates take below 1000 for one message
 
 // What it writes; empty: it refuses.
-std::string render_probe(const jinja::Body& body, Json messages, Json tools = nullptr) {
+std::string render_probe(const jinja::Body& body, const Json& messages, const Json& tools) {
   ChatTemplate::Input input;
-  input.messages = std::move(messages);
-  input.tools = std::move(tools);
+  input.messages = messages;
+  input.tools = tools;
   input.bos_token = input.eos_token = "<probe>";
   std::string text;
   if (const auto spans = render_body(body, "probe", input, kProbeSteps))
@@ -122,46 +126,20 @@ std::string render_probe(const jinja::Body& body, Json messages, Json tools = nu
   return text;
 }
 
-// Renders one message both ways. A list that is printed as it stands shows the name of the part's
-// type.
-bool wants_parts(const jinja::Body& body) {
-  constexpr std::string_view kType = "octavo-probe-extra";
-  const auto with_content = [&](Json content) {
-    return render_probe(body, {{{"role", "user"}, {"content", std::move(content)}}});
-  };
-  if (with_content(kProbe).find(kProbe) != std::string::npos) return false;
-  const std::string parts =
-      with_content(Json::array({{{"type", "text"}, {"text", kProbe}, {"extra", kType}}}));
-  return parts.find(kProbe) != std::string::npos && parts.find(kType) == std::string::npos;
+bool is_word_byte(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
 }
 
-bool writes_tools(const jinja::Body& body) {
-  const Json tools = {{{"type", "function"},
-                       {"function",
-                        {{"name", kProbe},
-                         {"description", "x"},
-                         {"parameters", {{"type", "object"}, {"properties", Json::object()}}}}}}};
-  for (const Json& content : {Json("x"), Json::array({{{"type", "text"}, {"text", "x"}}})})
-    if (render_probe(body, {{{"role", "user"}, {"content", content}}}, tools).find(kProbe) !=
-        std::string::npos)
-      return true;
-  return false;
-}
-
-// Renders one call both ways. An object that is printed as it stands has Python's quotes.
-bool wants_argument_text(const jinja::Body& body) {
-  const auto shows_json = [&](const Json& arguments) {
-    const Json call = {{"id", "abcdefghi"},
-                       {"type", "function"},
-                       {"function", {{"name", "x"}, {"arguments", arguments}}}};
-    const Json messages = {
-        {{"role", "user"}, {"content", "x"}},
-        {{"role", "assistant"}, {"content", nullptr}, {"tool_calls", Json::array({call})}},
-        {{"role", "tool"}, {"content", "x"}, {"tool_call_id", "abcdefghi"}}};
-    return render_probe(body, messages).find("\"octavo-probe-text\":") != std::string::npos;
-  };
-  const Json arguments = {{kProbe, 1}};
-  return !shows_json(arguments) && shows_json(arguments.dump());
+std::set<std::string, std::less<>> words_of(std::string_view source) {
+  std::set<std::string, std::less<>> words;
+  std::string word;
+  for (const char c : source) {
+    if (is_word_byte(c))
+      word += c;
+    else if (!word.empty())
+      words.insert(std::exchange(word, {}));
+  }
+  return words;
 }
 
 }  // namespace
@@ -169,8 +147,8 @@ bool wants_argument_text(const jinja::Body& body) {
 struct ChatTemplate::Program {
   std::string name;
   jinja::Body body;
-  bool expects_parts;
-  bool shows_tools, shows_tool_calls, expects_argument_text;
+  ChatTraits traits;
+  std::set<std::string, std::less<>> words;
 };
 
 ChatTemplate::ChatTemplate(std::unique_ptr<const Program> program) : program_(std::move(program)) {}
@@ -180,17 +158,13 @@ ChatTemplate::~ChatTemplate() = default;
 
 Result<ChatTemplate> ChatTemplate::parse(std::string_view source, std::string name) {
   OCTAVO_TRY(jinja::Body body, jinja::parse_template(source, name));
-  // What is not named is not looked at, and need not be tried.
-  const auto names = [&](std::string_view word) {
-    return source.find(word) != std::string_view::npos;
+  const ChatProbe render = [&body](const Json& messages, const Json& tools) {
+    return render_probe(body, messages, tools);
   };
-  const bool shows_calls = names("tool_calls");
   Program program{.name = std::move(name),
                   .body = {},
-                  .expects_parts = wants_parts(body),
-                  .shows_tools = names("tools") && writes_tools(body),
-                  .shows_tool_calls = shows_calls,
-                  .expects_argument_text = shows_calls && wants_argument_text(body)};
+                  .traits = find_chat_traits(source, render),
+                  .words = words_of(source)};
   program.body = std::move(body);
   return ChatTemplate(std::make_unique<const Program>(std::move(program)));
 }
@@ -199,9 +173,10 @@ Result<std::vector<TextSpan>> ChatTemplate::render(const Input& input) const {
   return render_body(program_->body, program_->name, input);
 }
 
-bool ChatTemplate::expects_content_parts() const { return program_->expects_parts; }
-bool ChatTemplate::shows_tools() const { return program_->shows_tools; }
-bool ChatTemplate::shows_tool_calls() const { return program_->shows_tool_calls; }
-bool ChatTemplate::expects_argument_text() const { return program_->expects_argument_text; }
+const ChatTraits& ChatTemplate::traits() const { return program_->traits; }
+
+bool ChatTemplate::reads(std::string_view variable) const {
+  return program_->words.find(variable) != program_->words.end();
+}
 
 }  // namespace octavo

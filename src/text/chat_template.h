@@ -4,12 +4,12 @@
 #pragma once
 
 #include <memory>
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/result.h"
+#include "text/chat_traits.h"
 #include "text/text_span.h"
 
 namespace octavo {
@@ -30,14 +30,9 @@ class ChatTemplate {
   // invalid_argument for an input that is no text, unsupported and resource_exhausted.
   Result<std::vector<TextSpan>> render(const Input& input) const;
 
-  // True if the template wants a message's content as a list of parts and cannot print a string.
-  bool expects_content_parts() const;
-  // True if the template shows a definition of a tool that is given to it.
-  bool shows_tools() const;
-  // True if the template looks at a message's tool_calls; they would be lost otherwise.
-  bool shows_tool_calls() const;
-  // True if the template wants a call's arguments as JSON text and cannot write an object.
-  bool expects_argument_text() const;
+  const ChatTraits& traits() const;
+  // False: the source does not have this word, so a variable of the name has no effect.
+  bool reads(std::string_view variable) const;
 
   ChatTemplate(ChatTemplate&&) noexcept;
   ChatTemplate& operator=(ChatTemplate&&) noexcept;
@@ -49,14 +44,5 @@ class ChatTemplate {
 
   std::unique_ptr<const Program> program_;
 };
-
-// Messages as a client sends them, in the shape that the template expects: text parts joined
-// without anything between them, content as a string or as one text part; the arguments of calls,
-// which clients send as JSON text, as an object. A missing content is null and allowed for the
-// assistant only. invalid_argument, naming the place, for anything but a non-empty list of objects
-// with a role, for parts that are no text and for calls that are none or that the template would
-// not show.
-Result<nlohmann::ordered_json> normalize_messages(const nlohmann::ordered_json& messages,
-                                                  const ChatTemplate& chat_template);
 
 }  // namespace octavo

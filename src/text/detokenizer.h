@@ -1,5 +1,5 @@
-// Tokens to text one at a time, for streaming: no character is ever split, and what is ready is
-// released at once.
+// Incremental detokenization: tokens to text one at a time, for streaming. No character is ever
+// split, and what is ready is released at once.
 #pragma once
 
 #include <span>

@@ -116,8 +116,10 @@ Result<Value> get_attribute(Context& context, const Value& object, std::string_v
 
 Result<Value> get_item(Context& context, const Value& object, const Value& key) {
   if (const auto* missing = get_if<Undefined>(object)) return context.undefined_used(*missing);
-  if (const Dict* dict = as_dict(object))
+  if (const Dict* dict = as_dict(object)) {
+    OCTAVO_CHECK_OK(context.handle_key(key));
     if (const Value* item = dict->find(key)) return *item;
+  }
   if (const auto index = as_integer(key); index && !as_dict(object))
     return by_index(context, object, *index);
   const Text* name = as_text(key);
@@ -149,6 +151,7 @@ Result<Value> get_slice(Context& context, const Value& object, const SliceBounds
 Result<Value> get_path(Context& context, const Value& object, const Value& path) {
   const Text* text = as_text(path);
   if (!text) return get_item(context, object, path);
+  OCTAVO_CHECK_OK(context.handle_bytes(text->size()));
   Value at = object;
   for (const Text& part : split(*text, ".", -1, false)) {
     int64_t index = 0;

@@ -53,11 +53,13 @@ struct FilterExpr {
   ExprPtr input;  // null: the text of the enclosing {% filter %} or {% set %} block
   const Function* filter;
   CallArguments arguments;
+  std::string unknown = {};  // its name, where `filter` is null: an error once it is reached
 };
 struct TestExpr {
   ExprPtr input;
   const Function* test;
   CallArguments arguments;
+  std::string unknown = {};
 };
 enum class UnaryOp { negate, plus, logical_not };
 struct Unary {

@@ -24,7 +24,9 @@ Result<SequencePtr> characters(Context& context, const Text& text) {
   std::vector<Value> items;
   for (size_t at = 0; at < text.size();) {
     const size_t end = at + char_bytes(text.bytes()[at]);
-    OCTAVO_TRY(Value one, context.text(text.slice(at, end)));
+    Text character;  // as Python walks: no markup
+    character.append(text, at, end);
+    OCTAVO_TRY(Value one, context.text(std::move(character)));
     items.push_back(std::move(one));
     at = end;
   }
@@ -73,10 +75,32 @@ tl::unexpected<Error> Context::undefined_used(const Undefined& value) const {
 Result<void> Context::spend(uint64_t steps) {
   steps_ += std::min(steps, kMaxSteps + 1);
   if (steps_ > max_steps_) return exceeded(fmt::format("more than {} steps", max_steps_));
+  if (stop_.stop_requested())
+    return located(ErrorCode::cancelled, name_, "it was stopped, as nobody wanted it any more",
+                   line_);
   return {};
 }
 
 Result<void> Context::handle_bytes(uint64_t bytes) { return spend(1 + bytes / 64); }
+
+Result<void> Context::handle_matches(uint64_t matches) {
+  return spend(std::min(matches, kMaxSteps + 1) * 2);
+}
+
+Result<void> Context::handle_key(const Value& key) {
+  uint64_t bytes = 0;
+  const auto add = [&](const Value& part) {
+    if (const Text* text = as_text(part)) bytes += text->size();
+  };
+  add(key);
+  if (const Sequence* tuple = as_sequence(key)) {
+    OCTAVO_CHECK_OK(spend(tuple->items.size()));
+    for (const Value& item : tuple->items) add(item);
+  }
+  if (bytes > kMaxStringBytes)
+    return exceeded(fmt::format("a key of more than {} bytes", kMaxStringBytes));
+  return handle_bytes(bytes);
+}
 
 Result<void> Context::allocate(uint64_t bytes) {
   memory_ += std::min(bytes, kMaxMemoryBytes + 1);
@@ -123,6 +147,7 @@ Result<Value> Context::dict(std::vector<std::pair<Value, Value>> entries) {
   auto dict = std::make_shared<Dict>();
   int deepest = 0;
   for (auto& [key, value] : entries) {
+    OCTAVO_CHECK_OK(handle_key(key));
     auto hash = hash_key(key);
     if (!hash) return error(fmt::format("a {} cannot be a key", type_name(key)));
     OCTAVO_CHECK_OK(allocate(kEntryOverhead + hash->size()));

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,9 +22,10 @@ tl::unexpected<Error> located(ErrorCode code, std::string_view name, std::string
 class Context {
  public:
   // name: of the template, for messages. now: seconds since 1970-01-01 00:00 of the clock to be
-  // shown.
-  Context(std::string_view name, int64_t now, uint64_t max_steps = kMaxSteps)
-      : name_(name), now_(now), max_steps_(max_steps) {}
+  // shown. stop: ends it at the next step, with the error cancelled.
+  Context(std::string_view name, int64_t now, uint64_t max_steps = kMaxSteps,
+          std::stop_token stop = {})
+      : name_(name), now_(now), max_steps_(max_steps), stop_(std::move(stop)) {}
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
 
@@ -39,6 +41,9 @@ class Context {
 
   Result<void> spend(uint64_t steps);
   Result<void> handle_bytes(uint64_t bytes);  // the steps of reading or copying so much text
+  // Those of looking for so many places in a text and changing each.
+  Result<void> handle_matches(uint64_t matches);
+  Result<void> handle_key(const Value& key);  // those of its hash_key(), which is made only then
   Result<void> allocate(uint64_t bytes);
 
   // out += piece, within the limit of one string.
@@ -58,6 +63,7 @@ class Context {
   std::string_view name_;
   int64_t now_;
   uint64_t max_steps_;
+  std::stop_token stop_;
   int line_ = 1;
   uint64_t steps_ = 0;
   uint64_t memory_ = 0;

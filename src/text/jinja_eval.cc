@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "text/jinja_access.h"
+#include "text/jinja_markup.h"
 #include "text/jinja_print.h"
 
 namespace octavo::jinja {
@@ -45,8 +46,8 @@ class Evaluator::InScope {
 
 Evaluator::Evaluator(Context& context, Variables variables)
     : context_(context), scope_(std::make_shared<Scope>()) {
-  for (const Function& function : global_functions()) scope_->set(function.name, &function);
-  for (auto& [name, value] : variables) scope_->set(name, std::move(value));
+  for (const Function& function : global_functions()) globals_[function.name] = &function;
+  for (auto& [name, value] : variables) globals_[name] = std::move(value);
 }
 
 Evaluator::~Evaluator() {
@@ -287,8 +288,12 @@ Result<Evaluator::Flow> Evaluator::run_node(const CallBlock& block) {
 }
 
 Result<Value> Evaluator::call(const Value& callee, const Arguments& arguments) {
-  if (const auto* method = get_if<MethodPtr>(callee))
-    return invoke(context_, *(*method)->function, (*method)->self, arguments);
+  if (const auto* method = get_if<MethodPtr>(callee)) {
+    const Text* text = as_text((*method)->self);
+    return text && text->is_markup()
+               ? invoke_on_markup(context_, *(*method)->function, (*method)->self, arguments)
+               : invoke(context_, *(*method)->function, (*method)->self, arguments);
+  }
   if (const auto* function = get_if<const Function*>(callee))
     return invoke(context_, **function, Undefined{}, arguments);
   if (const auto* loop = get_if<LoopPtr>(callee)) return call_loop(**loop, arguments);

@@ -1,6 +1,7 @@
 // Runs a parsed template: statements write text, expressions give values.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string_view>
 #include <utility>
@@ -104,6 +105,7 @@ class Evaluator {
   Result<void> enter();  // one level deeper; the caller decrements depth_ when it succeeded
 
   Context& context_;
+  std::map<std::string_view, Value> globals_;  // behind all scopes
   std::shared_ptr<Scope> scope_;
   Text* output_ = nullptr;
   const Value* block_input_ = nullptr;  // what a FilterExpr without input filters

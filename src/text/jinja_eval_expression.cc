@@ -22,7 +22,9 @@ Result<const Value*> Evaluator::find_variable(std::string_view name) {
   size_t visited = 0;
   const Value* value = scope_->find(name, visited);
   OCTAVO_CHECK_OK(context_.spend(visited / 16));
-  return value;
+  if (value) return value;
+  const auto global = globals_.find(name);
+  return global == globals_.end() ? nullptr : &global->second;
 }
 
 Result<Value> Evaluator::eval_or(const ExprPtr& expr, Value otherwise) {
@@ -129,12 +131,15 @@ Result<Value> Evaluator::eval_node(const CallExpr& call_expr) {
 Result<Value> Evaluator::eval_node(const FilterExpr& filter) {
   OCTAVO_TRY(const Value input, eval_or(filter.input, block_input_ ? *block_input_ : Undefined{}));
   OCTAVO_TRY(const Arguments arguments, eval_arguments(filter.arguments));
+  if (!filter.filter)
+    return context_.unsupported(fmt::format("unknown filter '{}'", filter.unknown));
   return invoke(context_, *filter.filter, input, arguments);
 }
 
 Result<Value> Evaluator::eval_node(const TestExpr& test) {
   OCTAVO_TRY(const Value input, eval(*test.input));
   OCTAVO_TRY(const Arguments arguments, eval_arguments(test.arguments));
+  if (!test.test) return context_.unsupported(fmt::format("unknown test '{}'", test.unknown));
   return invoke(context_, *test.test, input, arguments);
 }
 

@@ -106,8 +106,18 @@ Result<Target> ExpressionParser::target(bool with_field) {
   return all;
 }
 
+void ExpressionParser::note_unknown(std::string_view kind, std::string_view name) {
+  unknown_.push_back(stream_.unsupported(fmt::format("unknown {} '{}'", kind, name)).value());
+}
+
+Result<void> ExpressionParser::Unknown::refuse() const {
+  if (std::ssize(errors_) == before_) return {};
+  return tl::make_unexpected(errors_[static_cast<size_t>(before_)]);
+}
+
 Result<ExprPtr> ExpressionParser::conditional() {
   int line = stream_.line();
+  Unknown unknown(*this);
   OCTAVO_TRY(ExprPtr value, logical_or());
   while (stream_.skip_name("if")) {
     OCTAVO_TRY(ExprPtr test, logical_or());
@@ -115,6 +125,7 @@ Result<ExprPtr> ExpressionParser::conditional() {
     if (stream_.skip_name("else")) {
       OCTAVO_TRY(otherwise, expression());
     }
+    unknown.forgive();
     const int depth = deepest(test, value, otherwise);
     OCTAVO_TRY(
         value,

@@ -2,7 +2,10 @@
 // grammar.
 #pragma once
 
+#include <cstddef>
+#include <iterator>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "text/jinja_ast.h"
@@ -36,6 +39,20 @@ class ExpressionParser {
     int& depth_;
   };
   Result<void> check_nesting() const;
+
+  // Filters and tests of no known name. In the branches of a condition they are an error only once
+  // they are reached, elsewhere at once; a block that makes a scope is elsewhere again.
+  class Unknown {
+   public:
+    explicit Unknown(ExpressionParser& parser)
+        : errors_(parser.unknown_), before_(std::ssize(errors_)) {}
+    void forgive() { errors_.erase(errors_.begin() + before_, errors_.end()); }
+    Result<void> refuse() const;  // the first of them
+
+   private:
+    std::vector<Error>& errors_;
+    std::ptrdiff_t before_;
+  };
 
   // Macro bodies being parsed, outermost first: they learn which special names they use.
   std::vector<MacroDefinition*> macros;
@@ -73,8 +90,11 @@ class ExpressionParser {
   Result<void> unpacked_argument(CallArguments& arguments);
   Result<Target> single_target(bool with_field);
 
+  void note_unknown(std::string_view kind, std::string_view name);
+
   TokenStream& stream_;
   int nesting_ = 0;
+  std::vector<Error> unknown_;
 };
 
 }  // namespace octavo::jinja

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 
+#include "text/jinja_access.h"
 #include "text/jinja_format.h"
+#include "text/jinja_markup.h"
 #include "text/jinja_operators.h"
 #include "text/jinja_print.h"
 #include "text/jinja_strings.h"
@@ -29,10 +31,15 @@ Result<Value> do_upper(const Call& call) {
 Result<Value> do_lower(const Call& call) {
   return change_text(call, kCaseCost, [](const Text& t) { return change_case(t, Case::lower); });
 }
-Result<Value> do_title(const Call& call) { return change_text(call, kCaseCost, title_words); }
+Result<Value> do_title(const Call& call) {
+  return change_text(call, kCaseCost, [](const Text& text) {
+    Text result = title_words(text);
+    result.set_markup(false);  // the reference joins characters
+    return result;
+  });
+}
 Result<Value> do_capitalize(const Call& call) { return change_text(call, kCaseCost, capitalize); }
 
-// Templates are rendered without escaping, so marking text as safe changes nothing.
 Result<Value> do_string(const Call& call) {
   return change_text(call, 1, [](const Text& text) { return text; });
 }
@@ -57,13 +64,15 @@ Result<Value> do_replace(const Call& call) {
 Result<Text> spaces(Context& context, int64_t count) {
   if (count > static_cast<int64_t>(kMaxStringBytes))
     return context.exceeded(fmt::format("a string of more than {} bytes", kMaxStringBytes));
-  return Text(std::string(static_cast<size_t>(std::max<int64_t>(count, 0)), ' '), true);
+  const auto size = static_cast<size_t>(std::max<int64_t>(count, 0));
+  OCTAVO_CHECK_OK(context.handle_bytes(size));
+  return Text(std::string(size, ' '), true);
 }
 
 // A number of spaces, or the text itself; `otherwise` spaces if not given.
 Result<Text> indent_argument(const Call& call, size_t parameter, int64_t otherwise) {
   const Value* value = call.arguments[parameter];
-  if (value && as_text(*value)) return *as_text(*value);
+  if (value && as_text(*value)) return to_text(call.context, *value);
   OCTAVO_TRY(const int64_t count, integer_or(call, parameter, otherwise));
   return spaces(call.context, count);
 }
@@ -75,7 +84,7 @@ Result<Value> do_indent(const Call& call) {
   OCTAVO_TRY(const Text indent, indent_argument(call, 0, 4));
   const bool first = boolean_or(call, 1, false);
   const bool blank = boolean_or(call, 2, false);
-  Text input = *text;
+  OCTAVO_TRY(Text input, to_text(call.context, call.self));
   input.append("\n", !text->has_content());  // the reference does so: a trailing newline is kept
   Text result;
   bool is_first = true;
@@ -86,6 +95,7 @@ Result<Value> do_indent(const Call& call) {
     OCTAVO_CHECK_OK(call.context.append(result, line));
     is_first = false;
   }
+  result.set_markup(text->is_markup());
   return call.context.text(std::move(result));
 }
 
@@ -95,6 +105,7 @@ Result<void> read_separators(const Call& call, const Value& value, JsonStyle& st
   const Text* item = pair && pair->items.size() == 2 ? as_text(pair->items[0]) : nullptr;
   const Text* key = item ? as_text(pair->items[1]) : nullptr;
   if (!key) return call.context.error("'separators' of tojson must be two strings");
+  OCTAVO_CHECK_OK(call.context.handle_bytes(item->size() + key->size()));
   style.item_separator = item->bytes();
   style.key_separator = key->bytes();
   style.is_content |= item->has_content() || key->has_content();
@@ -147,7 +158,9 @@ Result<Value> do_center(const Call& call) {
   OCTAVO_TRY(const Value whole, call.context.text(std::move(text)));
   FieldStyle style{.align = 'c'};
   style.width = static_cast<size_t>(std::max<int64_t>(width, 0));
+  const bool is_markup = as_text(whole)->is_markup();
   OCTAVO_TRY(text, styled(call.context, whole, style));
+  text.set_markup(is_markup);
   return call.context.text(std::move(text));
 }
 
@@ -185,27 +198,44 @@ Result<Value> do_truncate(const Call& call) {
   size_t cut = byte_of_char(text->bytes(), static_cast<size_t>(kept));
   if (!boolean_or(call, 1, false)) cut = std::min(cut, text->bytes().substr(0, cut).rfind(' '));
   Text result = text->slice(0, cut);
+  if (text->is_markup()) {
+    OCTAVO_TRY(end, escaped(call.context, end));
+  }
   result.append(end);
   return call.context.text(std::move(result));
 }
 
+// Of a dict only its methods, not what it holds.
+Result<Value> do_attr(const Call& call) {
+  OCTAVO_TRY(const Text* name, text_argument(call, 0));
+  if (!as_dict(call.self)) return get_attribute(call.context, call.self, name->bytes());
+  const Function* method = find_method(call.self, name->bytes());
+  if (!method || method->mutates) return Value(undefined("a dict has no such attribute"));
+  return call.context.method(call.self, *method);
+}
+
 constexpr Function kTextFilters[] = {
+    {"attr", "name", 1, do_attr},
     {"capitalize", "", 0, do_capitalize},
     {"center", "width", 0, do_center},
     {"d", "default_value boolean", 0, do_default},
     {"default", "default_value boolean", 0, do_default},
+    {"filesizeformat", "*", 0},
     {"format", "*", 0, do_format},
     {"indent", "width first blank", 0, do_indent},
     {"lower", "", 0, do_lower},
+    {"pprint", "*", 0},
+    {"random", "*", 0},
     {"replace", "old new count", 2, do_replace},
-    {"safe", "", 0, do_string},
     {"string", "", 0, do_string},
     {"title", "", 0, do_title},
     {"tojson", "ensure_ascii indent separators sort_keys", 0, do_tojson},
     {"trim", "chars", 0, do_trim},
     {"truncate", "length killwords end leeway", 0, do_truncate},
     {"upper", "", 0, do_upper},
+    {"urlencode", "*", 0},
     {"wordcount", "", 0, do_wordcount},
+    {"wordwrap", "*", 0},
 };
 
 }  // namespace
@@ -213,7 +243,8 @@ constexpr Function kTextFilters[] = {
 std::span<const Function> text_filters() { return kTextFilters; }
 
 const Function* find_filter(std::string_view name) {
-  for (const auto table : {text_filters(), number_filters(), sequence_filters(), group_filters()})
+  for (const auto table :
+       {text_filters(), number_filters(), sequence_filters(), group_filters(), markup_filters()})
     if (const Function* found = find_function(table, name)) return found;
   return nullptr;
 }

@@ -38,7 +38,9 @@ Result<Value> do_first(const Call& call) {
     const Sequence& iterator = *as_sequence(call.self);
     if (iterator.next < iterator.items.size()) return iterator.items[iterator.next++];
   } else if (const Text* text = as_text(call.self); text && !text->empty()) {
-    return call.context.text(text->slice(0, char_bytes(text->bytes()[0])));
+    Text character;  // as Python walks: no markup
+    character.append(*text, 0, char_bytes(text->bytes()[0]));
+    return call.context.text(std::move(character));
   } else {
     OCTAVO_TRY(const SequencePtr items, elements(call.context, call.self));
     if (!items->items.empty()) return items->items.front();
@@ -152,6 +154,7 @@ Result<std::vector<std::optional<Value>>> sort_attributes(const Call& call,
     attributes.push_back(attribute ? std::optional(*attribute) : std::nullopt);
     return attributes;
   }
+  OCTAVO_CHECK_OK(call.context.handle_bytes(names->size()));
   for (const Text& name : split(*names, ",", -1, false)) {
     OCTAVO_TRY(Value value, call.context.text(name));
     attributes.emplace_back(std::move(value));
@@ -202,9 +205,9 @@ Result<Value> do_unique(const Call& call) {
   for (const Value& item : items->items) {
     OCTAVO_TRY(const Value key,
                sort_key(call, item, call.arguments[1], boolean_or(call, 0, false)));
+    OCTAVO_CHECK_OK(call.context.handle_key(key));
     const auto hash = hash_key(key);
     if (!hash) return call.context.error(fmt::format("a {} cannot be hashed", type_name(key)));
-    OCTAVO_CHECK_OK(call.context.handle_bytes(hash->size()));
     if (seen.insert(*hash).second) unique.push_back(item);
   }
   return call.context.sequence(Kind::iterator, std::move(unique));
@@ -276,8 +279,14 @@ Result<Value> map_attribute(const Call& call, const SequencePtr& items) {
   return call.context.sequence(Kind::iterator, std::move(mapped));
 }
 
+// map, select and their kin make nothing of what is false, be it a list or not.
+Result<SequencePtr> elements_or_none(const Call& call) {
+  if (!truthy(call.self)) return std::make_shared<const Sequence>();
+  return elements(call.context, call.self);
+}
+
 Result<Value> do_map(const Call& call) {
-  OCTAVO_TRY(const SequencePtr items, elements(call.context, call.self));
+  OCTAVO_TRY(const SequencePtr items, elements_or_none(call));
   const Arguments& all = call.arguments.all();
   if (all.positional.empty()) return map_attribute(call, items);
   OCTAVO_TRY(const Function* filter, named_function(call, 0, "filter", find_filter));
@@ -292,7 +301,7 @@ Result<Value> do_map(const Call& call) {
 
 // select, reject: by the item; selectattr, rejectattr: by the attribute named first.
 Result<Value> pick(const Call& call, bool by_attribute, bool keep) {
-  OCTAVO_TRY(const SequencePtr items, elements(call.context, call.self));
+  OCTAVO_TRY(const SequencePtr items, elements_or_none(call));
   const Arguments& all = call.arguments.all();
   const size_t test_at = by_attribute ? 1 : 0;
   if (all.positional.size() < test_at) return call.context.error("an attribute's name is missing");

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "text/jinja_access.h"
+#include "text/jinja_markup.h"
 #include "text/jinja_print.h"
 #include "text/jinja_unicode.h"
 
@@ -289,6 +290,7 @@ class BraceFormat {
         return context_.error(fmt::format("no value {} to format", *index));
       return arguments_.positional[*index];
     }
+    OCTAVO_CHECK_OK(context_.spend(arguments_.named.size() / 16));
     for (const auto& [known, value] : arguments_.named)
       if (known == name) return value;
     return context_.error(fmt::format("no value '{}' to format", name.substr(0, 80)));
@@ -335,7 +337,12 @@ class BraceFormat {
 }  // namespace
 
 Result<Value> percent_format(Context& context, const Text& pattern, const Value& values) {
-  return PercentFormat(context, pattern, values).run();
+  if (!pattern.is_markup()) return PercentFormat(context, pattern, values).run();
+  OCTAVO_TRY(const Value safe, escape_items(context, values));
+  OCTAVO_TRY(const Value made, PercentFormat(context, pattern, safe).run());
+  Text text = *as_text(made);
+  text.set_markup(true);
+  return context.text(std::move(text));
 }
 
 Result<Value> brace_format(Context& context, const Text& pattern, const Arguments& arguments) {

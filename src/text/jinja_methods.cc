@@ -42,6 +42,7 @@ Result<Value> do_split(const Call& call) { return split_method(call, false); }
 Result<Value> do_rsplit(const Call& call) { return split_method(call, true); }
 
 Result<Value> do_splitlines(const Call& call) {
+  OCTAVO_CHECK_OK(call.context.handle_bytes(self_text(call).size()));
   return list_of(call.context, split_lines(self_text(call), boolean_or(call, 0, false)));
 }
 
@@ -64,11 +65,13 @@ Result<Value> affix_method(const Call& call, bool front) {
   const Sequence* tuple = as_sequence(argument);
   if (!tuple || tuple->kind != Sequence::Kind::tuple) {
     OCTAVO_TRY(const Text* affix, text_argument(call, 0));
+    OCTAVO_CHECK_OK(call.context.handle_bytes(affix->size()));
     return has_affix(self_text(call).bytes(), affix->bytes(), front);
   }
   for (const Value& item : tuple->items) {
     const Text* affix = as_text(item);
     if (!affix) return call.context.error("a tuple with an item that is not a str");
+    OCTAVO_CHECK_OK(call.context.handle_bytes(affix->size()));
     if (has_affix(self_text(call).bytes(), affix->bytes(), front)) return true;
   }
   return false;
@@ -160,7 +163,9 @@ Result<Value> do_count(const Call& call) {
   const std::string_view text =
       self_text(call).bytes().substr(place->begin, place->end - place->begin);
   if (part->empty()) return static_cast<int64_t>(count_chars(text) + 1);
-  return static_cast<int64_t>(count_occurrences(text, part->bytes()));
+  const size_t count = count_occurrences(text, part->bytes());
+  OCTAVO_CHECK_OK(call.context.handle_matches(count));
+  return static_cast<int64_t>(count);
 }
 
 // The text before the separator, the separator, and the text after it.
@@ -247,12 +252,14 @@ Result<Value> do_isascii(const Call& call) {
 Result<Value> do_removeprefix(const Call& call) {
   OCTAVO_TRY(const Text* affix, text_argument(call, 0));
   const Text& text = self_text(call);
+  OCTAVO_CHECK_OK(call.context.handle_bytes(affix->size()));
   if (!text.bytes().starts_with(affix->bytes())) return call.self;
   return call.context.text(text.slice(affix->size(), text.size()));
 }
 Result<Value> do_removesuffix(const Call& call) {
   OCTAVO_TRY(const Text* affix, text_argument(call, 0));
   const Text& text = self_text(call);
+  OCTAVO_CHECK_OK(call.context.handle_bytes(affix->size()));
   if (affix->empty() || !text.bytes().ends_with(affix->bytes())) return call.self;
   return call.context.text(text.slice(0, text.size() - affix->size()));
 }

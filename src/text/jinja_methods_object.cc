@@ -11,6 +11,7 @@ const Dict& self_dict(const Call& call) { return *as_dict(call.self); }
 
 Result<Value> do_get(const Call& call) {
   const Value& key = *call.arguments[0];
+  OCTAVO_CHECK_OK(call.context.handle_key(key));
   if (!hash_key(key))
     return call.context.error(fmt::format("a {} cannot be a key", type_name(key)));
   if (const Value* item = self_dict(call).find(key)) return *item;

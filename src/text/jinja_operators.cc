@@ -2,10 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 
 #include "text/jinja_format.h"
+#include "text/jinja_markup.h"
 #include "text/jinja_strings.h"
 
 namespace octavo::jinja {
@@ -113,7 +115,15 @@ Result<Value> floats(Context& context, BinaryOp op, double a, double b) {
 Result<Value> join_texts(Context& context, const Text& left, const Text& right) {
   OCTAVO_CHECK_OK(context.handle_bytes(left.size() + right.size()));
   Text joined = left;
-  joined.append(right);
+  if (!left.is_markup() && right.is_markup()) {
+    OCTAVO_TRY(joined, escaped(context, left));
+  }
+  if (left.is_markup() && !right.is_markup()) {
+    OCTAVO_TRY(const Text safe, escaped(context, right));
+    joined.append(safe);
+  } else {
+    joined.append(right);
+  }
   return context.text(std::move(joined));
 }
 
@@ -139,6 +149,7 @@ Result<Value> repeat(Context& context, const Value& value, int64_t count) {
     OCTAVO_TRY(const size_t total, repeated_size(context, text->size(), count, kMaxStringBytes));
     Text result;
     while (result.size() < total) result.append(*text);
+    result.set_markup(text->is_markup());
     return context.text(std::move(result));
   }
   const Sequence& sequence = *as_sequence(value);
@@ -171,6 +182,7 @@ Result<bool> same_items(Context& context, const std::vector<Value>& a,
 Result<bool> same_entries(Context& context, const Dict& a, const Dict& b) {
   if (a.entries.size() != b.entries.size()) return false;
   for (const auto& [key, value] : a.entries) {
+    OCTAVO_CHECK_OK(context.handle_key(key));
     const Value* other = b.find(key);
     if (!other) return false;
     OCTAVO_TRY(const bool same, equals(context, value, *other));
@@ -263,7 +275,10 @@ Result<bool> less_than(Context& context, const Value& left, const Value& right) 
   if (x && y) return *x < *y;
   const Text* first = as_text(left);
   const Text* second = as_text(right);
-  if (first && second) return first->bytes() < second->bytes();  // UTF-8 sorts as its characters
+  if (first && second) {
+    OCTAVO_CHECK_OK(context.handle_bytes(std::min(first->size(), second->size())));
+    return first->bytes() < second->bytes();  // UTF-8 sorts as its characters
+  }
   if (is_list_or_tuple(left) && is_list_or_tuple(right) &&
       as_sequence(left)->kind == as_sequence(right)->kind)
     return items_less(context, *as_sequence(left), *as_sequence(right));
@@ -278,6 +293,7 @@ Result<bool> contains(Context& context, const Value& container, const Value& ite
     return find_part(text->bytes(), part->bytes(), 0) != std::string_view::npos;
   }
   if (const Dict* dict = as_dict(container)) {
+    OCTAVO_CHECK_OK(context.handle_key(item));
     if (!hash_key(item)) return context.error(fmt::format("a {} cannot be a key", type_name(item)));
     return dict->find(item) != nullptr;
   }
@@ -291,10 +307,13 @@ Result<bool> contains(Context& context, const Value& container, const Value& ite
 
 Result<Value> replace_text(Context& context, const Text& text, const Text& from, const Text& to,
                            int64_t limit) {
-  const size_t bytes = replaced_bytes(text, from.bytes(), to.size(), limit);
-  OCTAVO_CHECK_OK(context.handle_bytes(text.size() + bytes));
+  OCTAVO_CHECK_OK(context.handle_bytes(text.size() + from.size()));
+  const size_t matches = count_replacements(text, from.bytes(), limit);
+  OCTAVO_CHECK_OK(context.handle_matches(matches));
+  const size_t bytes = text.size() - matches * from.size() + matches * to.size();
   if (bytes > kMaxStringBytes)
     return context.exceeded(fmt::format("a string of more than {} bytes", kMaxStringBytes));
+  OCTAVO_CHECK_OK(context.handle_bytes(bytes));
   return context.text(replace(text, from.bytes(), to, limit));
 }
 

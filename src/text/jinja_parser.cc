@@ -21,8 +21,10 @@ class Parser {
       : stream_(std::move(tokens), name), expressions_(stream_) {}
 
   Result<Body> run() {
+    const ExpressionParser::Unknown unknown(expressions_);
     OCTAVO_TRY(Body body, statements({}));
     if (!stream_.at(Kind::end)) return unexpected_tag();
+    OCTAVO_CHECK_OK(unknown.refuse());
     return body;
   }
 
@@ -70,10 +72,18 @@ class Parser {
     return body;
   }
 
+  // The body of a tag that makes a scope of its own.
+  Result<Body> scoped_block(EndTags ends, int begin_line) {
+    const ExpressionParser::Unknown unknown(expressions_);
+    OCTAVO_TRY(Body body, block(ends, begin_line));
+    OCTAVO_CHECK_OK(unknown.refuse());
+    return body;
+  }
+
   // A body in which no loop of the outside can be left.
   Result<Body> separate_block(EndTags ends, int begin_line) {
     const int loops = std::exchange(loops_, 0);
-    auto body = block(ends, begin_line);
+    auto body = scoped_block(ends, begin_line);
     loops_ = loops;
     if (body) stream_.next();
     return body;
@@ -120,6 +130,7 @@ class Parser {
 
   Result<Statement> parse_if() {
     const int line = stream_.line();
+    ExpressionParser::Unknown unknown(expressions_);
     If result;
     while (stream_.at_name("if") || stream_.at_name("elif")) {
       stream_.next();
@@ -131,6 +142,7 @@ class Parser {
       OCTAVO_TRY(result.otherwise, block({"endif"}, line));
     }
     stream_.next();
+    unknown.forgive();
     return Statement{line, std::move(result)};
   }
 
@@ -141,6 +153,7 @@ class Parser {
     OCTAVO_TRY(loop.target, expressions_.target(false));
     if (!stream_.skip_name("in")) return stream_.unexpected("'in'");
     OCTAVO_TRY(loop.items, expressions_.tuple(false, "recursive"));
+    const ExpressionParser::Unknown unknown(expressions_);
     if (stream_.skip_name("if")) {
       OCTAVO_TRY(loop.filter, expressions_.expression());
     }
@@ -151,6 +164,7 @@ class Parser {
     if (stream_.skip_name("else")) {
       OCTAVO_TRY(loop.otherwise, block({"endfor"}, line));
     }
+    OCTAVO_CHECK_OK(unknown.refuse());
     stream_.next();
     return Statement{line, std::move(loop)};
   }
@@ -164,8 +178,10 @@ class Parser {
       return Statement{line, Set{std::move(target), std::move(value)}};
     }
     SetBlock set{std::move(target), nullptr, {}};
+    const ExpressionParser::Unknown unknown(expressions_);
     OCTAVO_TRY(set.filter, expressions_.filters(nullptr, false));
     OCTAVO_TRY(set.body, block({"endset"}, line));
+    OCTAVO_CHECK_OK(unknown.refuse());
     stream_.next();
     return Statement{line, std::move(set)};
   }
@@ -223,8 +239,10 @@ class Parser {
     const int line = stream_.line();
     stream_.next();
     FilterBlock filter;
+    const ExpressionParser::Unknown unknown(expressions_);
     OCTAVO_TRY(filter.filter, expressions_.filters(nullptr, true));
     OCTAVO_TRY(filter.body, block({"endfilter"}, line));
+    OCTAVO_CHECK_OK(unknown.refuse());
     stream_.next();
     return Statement{line, std::move(filter)};
   }
@@ -240,7 +258,7 @@ class Parser {
       OCTAVO_TRY(ExprPtr value, expressions_.expression());
       with.values.emplace_back(std::move(target), std::move(value));
     }
-    OCTAVO_TRY(with.body, block({"endwith"}, line));
+    OCTAVO_TRY(with.body, scoped_block({"endwith"}, line));
     stream_.next();
     return Statement{line, std::move(with)};
   }

@@ -151,27 +151,25 @@ Result<ExprPtr> ExpressionParser::filters(ExprPtr input, bool first_without_pipe
 Result<ExprPtr> ExpressionParser::filter(ExprPtr input) {
   const int line = stream_.line();
   if (!stream_.at(Kind::name)) return stream_.unexpected("a filter's name");
+  const std::string name(stream_.current().text.substr(0, 80));
   const Function* function = find_filter(stream_.current().text);
-  if (!function)
-    return stream_.unsupported(
-        fmt::format("unknown filter '{}'", stream_.current().text.substr(0, 80)));
+  if (!function) note_unknown("filter", name);
   stream_.next();
   CallArguments given;
   if (stream_.at_symbol("(")) {
     OCTAVO_TRY(given, arguments());
   }
   const int depth = std::max(depth_of(input), deepest_of(given));
-  return make(line, FilterExpr{std::move(input), function, std::move(given)}, depth);
+  return make(line, FilterExpr{std::move(input), function, std::move(given), name}, depth);
 }
 
 Result<ExprPtr> ExpressionParser::test(ExprPtr input) {
   const int line = stream_.line();
   const bool negated = stream_.skip_name("not");
   if (!stream_.at(Kind::name)) return stream_.unexpected("a test's name");
+  const std::string name(stream_.current().text.substr(0, 80));
   const Function* function = find_test(stream_.current().text);
-  if (!function)
-    return stream_.unsupported(
-        fmt::format("unknown test '{}'", stream_.current().text.substr(0, 80)));
+  if (!function) note_unknown("test", name);
   stream_.next();
   CallArguments given;
   if (stream_.at_symbol("(")) {
@@ -184,7 +182,7 @@ Result<ExprPtr> ExpressionParser::test(ExprPtr input) {
   }
   const int depth = std::max(depth_of(input), deepest_of(given));
   OCTAVO_TRY(ExprPtr result,
-             make(line, TestExpr{std::move(input), function, std::move(given)}, depth));
+             make(line, TestExpr{std::move(input), function, std::move(given), name}, depth));
   if (!negated) return result;
   return make(line, Unary{UnaryOp::logical_not, std::move(result)}, depth + 1);
 }

@@ -99,9 +99,11 @@ Result<void> print_plain(Printer& printer, const Value& value) {
 Result<void> print_repr(Printer& printer, const Value& value) {
   OCTAVO_CHECK_OK(printer.room(4));
   if (const Text* text = as_text(value)) {
-    OCTAVO_CHECK_OK(printer.room(4 * text->size() + 2));
+    OCTAVO_CHECK_OK(printer.room(4 * text->size() + 10));
     printer.has_content |= text->has_content();
+    if (text->is_markup()) printer.out += "Markup(";
     append_repr(printer.out, text->bytes());
+    if (text->is_markup()) printer.out += ')';
     return {};
   }
   if (const Sequence* sequence = as_sequence(value)) return print_sequence(printer, *sequence);
@@ -140,7 +142,10 @@ Result<Text> to_repr(Context& context, const Value& value) {
 }
 
 Result<Text> to_text(Context& context, const Value& value) {
-  if (const Text* text = as_text(value)) return *text;
+  if (const Text* text = as_text(value)) {
+    OCTAVO_CHECK_OK(context.handle_bytes(text->size()));
+    return *text;
+  }
   if (is<Undefined>(value)) return Text();
   Printer printer{context, {}};
   const Sequence* sequence = as_sequence(value);

@@ -4,8 +4,12 @@
 #include <cstring>
 #include <string>
 
+#include "text/jinja_limits.h"
+
 namespace octavo::jinja {
 namespace {
+
+constexpr auto kMostCuts = static_cast<int64_t>(kMaxItems);
 
 bool in_set(std::string_view one_char, std::optional<std::string_view> chars) {
   return chars ? chars->find(one_char) != std::string_view::npos
@@ -93,6 +97,7 @@ Text map_case(const Text& text, CaseOf case_of) {
     append_cased(mapped, decode_char(bytes, at), case_of(at));
     result.append(mapped, text.is_template_at(at));
   }
+  result.set_markup(text.is_markup());
   return result;
 }
 
@@ -118,6 +123,7 @@ Text lower(const Text& text) {
       append_cased(mapped, decode_char(bytes, at), Case::lower);
     result.append(mapped, text.is_template_at(at));
   }
+  result.set_markup(text.is_markup());
   return result;
 }
 
@@ -156,6 +162,7 @@ Text strip(const Text& text, Side side, std::optional<std::string_view> chars) {
 
 std::vector<Text> split(const Text& text, std::optional<std::string_view> separator, int64_t limit,
                         bool from_right) {
+  if (limit < 0 || limit > kMostCuts) limit = kMostCuts;
   if (!separator) return from_right ? rsplit_spaces(text, limit) : split_spaces(text, limit);
   return from_right ? rsplit_at(text, *separator, limit) : split_at(text, *separator, limit);
 }
@@ -164,7 +171,7 @@ std::vector<Text> split_lines(const Text& text, bool keep_ends) {
   const std::string_view bytes = text.bytes();
   std::vector<Text> lines;
   size_t begin = 0;
-  for (size_t at = 0; at < bytes.size();) {
+  for (size_t at = 0; at < bytes.size() && lines.size() <= kMaxItems;) {
     if (!is_line_break(decode_char(bytes, at))) {
       at += char_bytes(bytes[at]);
       continue;
@@ -184,11 +191,10 @@ size_t count_occurrences(std::string_view text, std::string_view part) {
   return count;
 }
 
-size_t replaced_bytes(const Text& text, std::string_view from, size_t to_bytes, int64_t limit) {
-  size_t count =
+size_t count_replacements(const Text& text, std::string_view from, int64_t limit) {
+  const size_t count =
       from.empty() ? count_chars(text.bytes()) + 1 : count_occurrences(text.bytes(), from);
-  if (limit >= 0) count = std::min(count, static_cast<size_t>(limit));
-  return text.size() - count * from.size() + count * to_bytes;
+  return limit < 0 ? count : std::min(count, static_cast<size_t>(limit));
 }
 
 Text replace(const Text& text, std::string_view from, const Text& to, int64_t limit) {
@@ -250,6 +256,7 @@ Text reverse(const Text& text) {
     result.append(text, begin, end);
     end = begin;
   }
+  result.set_markup(text.is_markup());
   return result;
 }
 
@@ -268,6 +275,7 @@ Text slice_chars(const Text& text, int64_t start, int64_t stop, int64_t step) {
     const size_t begin = begins[static_cast<size_t>(i)];
     result.append(text, begin, begin + char_bytes(bytes[begin]));
   }
+  result.set_markup(text.is_markup());
   return result;
 }
 

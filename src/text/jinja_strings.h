@@ -21,7 +21,8 @@ enum class Side { left, right, both };
 Text strip(const Text& text, Side side, std::optional<std::string_view> chars);
 
 // separator unset: runs of white space. limit < 0: no limit. from_right: the limit counts from the
-// end (rsplit). REQUIRES: a separator that is given is not empty.
+// end (rsplit). More parts than a list may have are not all made, but one more than that. REQUIRES:
+// a separator that is given is not empty.
 std::vector<Text> split(const Text& text, std::optional<std::string_view> separator, int64_t limit,
                         bool from_right);
 std::vector<Text> split_lines(const Text& text, bool keep_ends);
@@ -29,8 +30,8 @@ std::vector<Text> split_lines(const Text& text, bool keep_ends);
 // At most `limit` replacements, all if negative. An empty `from` matches before every character and
 // at the end.
 Text replace(const Text& text, std::string_view from, const Text& to, int64_t limit);
-// How many bytes replace() would give.
-size_t replaced_bytes(const Text& text, std::string_view from, size_t to_bytes, int64_t limit);
+// How many replacements replace() would make.
+size_t count_replacements(const Text& text, std::string_view from, int64_t limit);
 // How often `part` occurs without overlap. REQUIRES: part is not empty.
 size_t count_occurrences(std::string_view text, std::string_view part);
 

@@ -86,6 +86,11 @@ Result<Value> is_callable(const Call& call) {
          (space && (*space)->kind == Namespace::Kind::joiner);
 }
 
+Result<Value> is_escaped(const Call& call) {
+  const Text* text = as_text(call.self);
+  return text && text->is_markup();
+}
+
 template <const Function* (*find)(std::string_view)>
 Result<Value> is_name_of(const Call& call) {
   const Text* name = as_text(call.self);
@@ -109,6 +114,7 @@ constexpr Function kTests[] = {
     {"sequence", "", 0, is_sequence},
     {"iterable", "", 0, is_iterable},
     {"callable", "", 0, is_callable},
+    {"escaped", "", 0, is_escaped},
     {"sameas", "other", 1, is_same},
     {"lower", "", 0, has_case<is_lower, is_upper>},
     {"upper", "", 0, has_case<is_upper, is_lower>},

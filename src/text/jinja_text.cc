@@ -25,6 +25,7 @@ void Text::append(const Text& other, size_t begin, size_t end) {
 Text Text::slice(size_t begin, size_t end) const {
   Text piece;
   piece.append(*this, begin, end);
+  piece.is_markup_ = is_markup_;
   return piece;
 }
 

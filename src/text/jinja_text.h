@@ -20,6 +20,9 @@ class Text {
   std::string_view bytes() const { return bytes_; }
   size_t size() const { return bytes_.size(); }
   bool empty() const { return bytes_.empty(); }
+  // HTML as Jinja has it (jinja_markup.h): slices of it are, too, and what is appended becomes it.
+  bool is_markup() const { return is_markup_; }
+  void set_markup(bool is_markup) { is_markup_ = is_markup; }
   // True if the conversation wrote any of it.
   bool has_content() const {
     return runs_.size() > 1 || (runs_.size() == 1 && !runs_[0].is_template);
@@ -45,6 +48,7 @@ class Text {
 
   std::string bytes_;
   std::vector<Run> runs_;  // cover bytes_; neighbours differ
+  bool is_markup_ = false;
 };
 
 }  // namespace octavo::jinja

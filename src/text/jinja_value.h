@@ -4,11 +4,11 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -59,7 +59,8 @@ struct Sequence {
 // key.
 struct Dict {
   std::vector<std::pair<Value, Value>> entries;
-  std::unordered_map<std::string, size_t> index;  // hash_key() to entry
+  // hash_key() to entry. Ordered: a conversation could choose names that all hash alike.
+  std::map<std::string, size_t> index;
   int depth = 1;
 
   const Value* find(std::string_view name) const;  // by a string key

@@ -12,11 +12,12 @@ constexpr uint32_t kEnd = UINT32_MAX;
 void MergeEngine::run(std::vector<Symbol>& symbols, MergeRules& rules, EncodeStats& stats) {
   link(symbols.size());
   heap_.clear();
+  heap_.reserve(symbols.size() + symbols.size() / 2);  // grown by doubling a long piece takes twice
   for (uint32_t i = 0; i + 1 < symbols.size(); ++i) {
     if (const auto found = candidate(symbols, i, rules, stats)) heap_.push_back(*found);
   }
   std::make_heap(heap_.begin(), heap_.end(), after);
-  while (!heap_.empty()) {
+  while (!heap_.empty() && !stats.stop.stop_requested()) {
     std::pop_heap(heap_.begin(), heap_.end(), after);
     const Candidate best = heap_.back();
     heap_.pop_back();

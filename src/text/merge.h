@@ -1,19 +1,21 @@
-// Byte-pair merging, the part that both kinds of BPE share: join the best neighbouring pair until
-// none is left. Linked list plus heap: O(n log n) whatever the input.
+// Byte-pair encoding (BPE): merging, the part that both kinds of BPE share: join the best
+// neighbouring pair until none is left. Linked list plus heap: O(n log n) whatever the input.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <stop_token>
 #include <vector>
 
 namespace octavo {
 
-// What an encoding cost, for tests and limits. All counts only grow.
+// What an encoding cost, for tests and limits, and who may end it. All counts only grow.
 struct EncodeStats {
   uint64_t lookups = 0;        // pairs looked up in the vocabulary
   uint64_t heap_steps = 0;     // candidates taken from the heap
   uint64_t dropped_bytes = 0;  // bytes left out because the vocabulary has no token for them
+  std::stop_token stop = {};   // looked at now and then; the tokens are of no use then
 };
 
 struct Symbol {

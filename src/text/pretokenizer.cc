@@ -4,6 +4,8 @@
 
 #include <string>
 
+#include "base/quote.h"
+
 namespace octavo {
 
 Result<PreTokenizer> PreTokenizer::create(std::string_view name) {
@@ -15,7 +17,7 @@ Result<PreTokenizer> PreTokenizer::create(std::string_view name) {
         fmt::format(
             "tokenizer.ggml.pre is {}: without the right pre-tokenizer the model would read other "
             "tokens than it was trained on. Set it in the file to one of: {}",
-            name.empty() ? "missing" : fmt::format("'{}', which is unknown", name),
+            name.empty() ? "missing" : fmt::format("{}, which is unknown", quote(name)),
             pretokenizer_names()));
   }
   pre.rule_ = *rule;

@@ -153,7 +153,7 @@ class SentencePiece::Run {
       : model_(model), text_(text), out_(out), stats_(stats), rules_(text, model.vocabulary_) {}
 
   void encode() {
-    for (size_t at = 0; at < text_.size();) {
+    for (size_t at = 0; at < text_.size() && !stats_.stop.stop_requested();) {
       const auto match = model_.user_defined_.find(text_, at, text_.size());
       while (at < match.begin) at += add_character(at);
       if (match.begin < match.end) {  // a user-defined piece never merges

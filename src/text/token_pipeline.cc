@@ -91,9 +91,11 @@ Result<void> TokenPipeline::encode_raw(std::string_view text, bool at_start, boo
 Result<void> TokenPipeline::encode_normal(std::string_view text, bool at_start,
                                           std::vector<TokenId>& out, EncodeStats& stats) const {
   OCTAVO_TRY(const TextWords split, splitter_.split(std::string(text), at_start));
-  for (const TextRange& word : split.words)
+  for (const TextRange& word : split.words) {
+    if (stats.stop.stop_requested()) break;
     model_->encode(std::string_view(split.text).substr(word.begin, word.end - word.begin), out,
                    stats);
+  }
   return {};
 }
 

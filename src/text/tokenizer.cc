@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/quote.h"
 #include "text/byte_bpe.h"
 #include "text/detokenizer.h"
 #include "text/pretokenizer.h"
@@ -41,26 +42,24 @@ Result<void> check_ids(const TokenizerSpec& spec) {
 Result<void> check_added(const std::optional<bool>& adds, const std::optional<TokenId>& id,
                          std::string_view name) {
   if (!adds.value_or(false) || id) return {};
-  return fail(ErrorCode::corrupt_file,
-              fmt::format("tokenizer.ggml.add_{0}_token is true but tokenizer.ggml.{0}_token_id is "
-                          "missing; set one or "
-                          "the other in the file",
-                          name));
+  return fail(
+      ErrorCode::corrupt_file,
+      fmt::format("tokenizer.ggml.{0}_token_id is missing, but tokenizer.ggml.add_{0}_token "
+                  "is true, or is not there and true for this tokenizer; set one or the "
+                  "other in the file",
+                  name));
 }
 
-std::vector<TokenId> end_tokens(const TokenizerSpec& spec) {
-  std::vector<TokenId> ids = spec.extra_eog;
-  if (spec.eos) ids.push_back(*spec.eos);
-  if (spec.eot) ids.push_back(*spec.eot);
-  std::sort(ids.begin(), ids.end());
-  ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
+std::vector<TokenId> ids_of(const std::vector<EndToken>& ends) {
+  std::vector<TokenId> ids;
+  for (const EndToken& end : ends) ids.push_back(end.id);
   return ids;
 }
 
 // No user text may become a token that begins or ends a sequence, also where the file calls it
 // ordinary (I11). REQUIRES: the ids are in the vocabulary, and types are none or one per token.
 void mark_control(TokenizerSpec& spec) {
-  std::vector<TokenId> ids = end_tokens(spec);
+  std::vector<TokenId> ids = ids_of(end_tokens(spec));
   if (spec.bos) ids.push_back(*spec.bos);
   if (spec.types.empty() && !ids.empty()) spec.types.assign(spec.tokens.size(), TokenType::normal);
   for (const TokenId id : ids) {
@@ -105,6 +104,7 @@ Result<Tokenizer> Tokenizer::create(TokenizerSpec spec) {
   OCTAVO_CHECK_OK(check_added(spec.add_bos, spec.bos, "bos"));
   OCTAVO_CHECK_OK(check_added(spec.add_eos, spec.eos, "eos"));
   if (spec.types.empty() || spec.types.size() == spec.tokens.size()) mark_control(spec);
+  std::vector<EndToken> ends = end_tokens(spec);
   OCTAVO_TRY(Vocabulary checked, Vocabulary::create(std::move(spec.tokens), std::move(spec.types),
                                                     std::move(spec.scores)));
   auto vocabulary = std::make_unique<const Vocabulary>(std::move(checked));
@@ -116,8 +116,9 @@ Result<Tokenizer> Tokenizer::create(TokenizerSpec spec) {
                TokenPipeline::create(std::move(*spec.pipeline), *tokenizer.vocabulary_));
   } else {
     OCTAVO_TRY(tokenizer.model_, create_model(spec, *tokenizer.vocabulary_, adds_bos));
+    if (adds_bos && !spec.add_bos) OCTAVO_CHECK_OK(check_added(adds_bos, spec.bos, "bos"));
   }
-  tokenizer.facts_ = take_facts(spec, adds_bos);
+  tokenizer.facts_ = take_facts(spec, std::move(ends), adds_bos);
   return tokenizer;
 }
 
@@ -139,9 +140,8 @@ Result<std::unique_ptr<const TokenModel>> Tokenizer::create_model(const Tokenize
     if (!names_no_pretokenizer(spec.pre)) {
       return fail(
           ErrorCode::unsupported,
-          fmt::format(
-              "tokenizer.ggml.pre is '{}'; the tokenizer model 'llama' knows only 'default'",
-              spec.pre));
+          fmt::format("tokenizer.ggml.pre is {}; the tokenizer model 'llama' knows only 'default'",
+                      quote(spec.pre)));
     }
     adds_bos = true;
     return SentencePiece::create(vocabulary,
@@ -150,23 +150,28 @@ Result<std::unique_ptr<const TokenModel>> Tokenizer::create_model(const Tokenize
                                   .prefix_unless_space = spec.space_prefix_unless_space,
                                   .unknown = spec.unknown});
   }
-  return fail(ErrorCode::unsupported,
-              fmt::format("tokenizer.ggml.model is {}; known are '{}' and '{}'",
-                          spec.model.empty() ? "missing" : fmt::format("'{}'", spec.model),
-                          kByteLevel, kSentencePiece));
+  return fail(
+      ErrorCode::unsupported,
+      fmt::format("tokenizer.ggml.model is {}; known are '{}' and '{}'",
+                  spec.model.empty() ? "missing" : quote(spec.model), kByteLevel, kSentencePiece));
 }
 
-Tokenizer::Facts Tokenizer::take_facts(TokenizerSpec& spec, bool default_adds_bos) {
+Tokenizer::Facts Tokenizer::take_facts(TokenizerSpec& spec, std::vector<EndToken> ends,
+                                       bool default_adds_bos) {
   const bool sentencepiece = spec.model == kSentencePiece;
+  std::vector<TokenId> eog = ids_of(ends);
   return Facts{.model = std::move(spec.model),
                .pre = std::move(spec.pre),
                .chat_template = std::move(spec.chat_template),
+               .tool_template = std::move(spec.tool_template),
+               .template_names = std::move(spec.template_names),
                .bos = spec.bos,
                .eos = spec.eos,
                .eot = spec.eot,
                .unknown = spec.unknown,
                .padding = spec.padding,
-               .eog = end_tokens(spec),
+               .ends = std::move(ends),
+               .eog = std::move(eog),
                .strip_left = sorted(spec.strip_left),
                .strip_right = sorted(spec.strip_right),
                .adds_bos = spec.add_bos.value_or(default_adds_bos) && spec.bos,
@@ -178,6 +183,17 @@ bool Tokenizer::is_eog(TokenId id) const {
   return std::binary_search(facts_.eog.begin(), facts_.eog.end(), id);
 }
 
+void Tokenizer::end_answers_with(TokenId id, EndReason reason) {
+  if (is_eog(id)) return;
+  facts_.ends.insert(std::ranges::lower_bound(facts_.ends, id, {}, &EndToken::id), {id, reason});
+  facts_.eog = ids_of(facts_.ends);
+}
+
+void Tokenizer::forget_ends_from(TokenId first) {
+  std::erase_if(facts_.ends, [&](const EndToken& end) { return end.id >= first; });
+  facts_.eog = ids_of(facts_.ends);
+}
+
 std::optional<TokenId> Tokenizer::find_control(std::string_view spelling) const {
   const auto match = control_.find(spelling, 0, spelling.size());
   if (match.begin != 0 || match.end != spelling.size() || spelling.empty()) return std::nullopt;
@@ -186,11 +202,12 @@ std::optional<TokenId> Tokenizer::find_control(std::string_view spelling) const 
 
 Result<std::vector<TokenId>> Tokenizer::encode(std::string_view text, EncodeOptions options) const {
   EncodeStats stats;
-  return encode(text, options, stats);
+  return encode(text, std::move(options), stats);
 }
 
 Result<std::vector<TokenId>> Tokenizer::encode(std::string_view text, EncodeOptions options,
                                                EncodeStats& stats) const {
+  stats.stop = std::move(options.stop);
   const Region whole{0, text.size()};
   const std::span<const Region> regions(&whole, options.parse_special ? 1 : 0);
   OCTAVO_TRY(std::vector<TokenId> ids, encode_regions(text, regions, stats));
@@ -198,7 +215,8 @@ Result<std::vector<TokenId>> Tokenizer::encode(std::string_view text, EncodeOpti
   return ids;
 }
 
-Result<std::vector<TokenId>> Tokenizer::encode(std::span<const TextSpan> spans) const {
+Result<std::vector<TokenId>> Tokenizer::encode(std::span<const TextSpan> spans, bool add_special,
+                                               std::stop_token stop) const {
   std::string text;
   std::vector<Region> regions;
   for (const TextSpan& span : spans) {
@@ -211,8 +229,10 @@ Result<std::vector<TokenId>> Tokenizer::encode(std::span<const TextSpan> spans) 
       regions.push_back({begin, text.size()});
     }
   }
-  EncodeStats stats;
-  return encode_regions(text, regions, stats);
+  EncodeStats stats{.stop = std::move(stop)};
+  OCTAVO_TRY(std::vector<TokenId> ids, encode_regions(text, regions, stats));
+  if (add_special) this->add_special(ids);
+  return ids;
 }
 
 Result<std::vector<TokenId>> Tokenizer::encode_regions(std::string_view text,
@@ -220,13 +240,19 @@ Result<std::vector<TokenId>> Tokenizer::encode_regions(std::string_view text,
                                                        EncodeStats& stats) const {
   OCTAVO_CHECK_OK(check_text(text));
   std::vector<TokenId> ids;
+  OCTAVO_CHECK_OK(pipeline_ ? pipeline_->encode(text, regions, ids, stats)
+                            : encode_with_model(text, regions, ids, stats));
+  if (stats.stop.stop_requested())
+    return fail(ErrorCode::cancelled, "the text was still being encoded when nobody wanted it");
+  return ids;
+}
+
+Result<void> Tokenizer::encode_with_model(std::string_view text, std::span<const Region> regions,
+                                          std::vector<TokenId>& ids, EncodeStats& stats) const {
   size_t done = 0;
-  if (pipeline_) {
-    OCTAVO_CHECK_OK(pipeline_->encode(text, regions, ids, stats));
-    return ids;
-  }
   for (const Region& region : regions) {
-    for (size_t at = std::max(region.begin, done); at < region.end;) {
+    for (size_t at = std::max(region.begin, done);
+         at < region.end && !stats.stop.stop_requested();) {
       const auto match = control_.find(text, at, region.end);
       at = match.end;
       if (match.begin == match.end) break;
@@ -235,8 +261,7 @@ Result<std::vector<TokenId>> Tokenizer::encode_regions(std::string_view text,
       done = at = after(text, match);
     }
   }
-  OCTAVO_CHECK_OK(model_->encode(text.substr(done), ids, stats));
-  return ids;
+  return model_->encode(text.substr(done), ids, stats);
 }
 
 std::string_view Tokenizer::before(std::string_view text, size_t done,

@@ -73,6 +73,26 @@ TEST(Tokenizer, BytesWithoutATokenAreLeftOutAndCounted) {
   EXPECT_EQ(stats.dropped_bytes, 1u);
 }
 
+TEST(Tokenizer, EndsWhenNobodyWantsTheTokens) {
+  TokenizerSpec spec;
+  spec.model = "gpt2";
+  spec.pre = "gpt2";
+  add_token(spec, "a", TokenType::normal);
+  spec.scores.clear();
+  const Tokenizer bytes = make(std::move(spec));
+  const Tokenizer pieces = make(tiny_piece_spec({"a", "▁a"}));
+  std::stop_source stop;
+  const std::vector<TextSpan> spans = {{"a a", true}, {"a", false}};
+  for (const Tokenizer* tokenizer : {&bytes, &pieces}) {
+    EXPECT_TRUE(tokenizer->encode("a a", {.stop = std::stop_source().get_token()}));
+    stop.request_stop();
+    const auto text = tokenizer->encode("a a", {.stop = stop.get_token()});
+    ASSERT_FALSE(text);
+    EXPECT_EQ(text.error().code, ErrorCode::cancelled);
+    EXPECT_FALSE(tokenizer->encode(spans, false, stop.get_token()));
+  }
+}
+
 TEST(Tokenizer, SentencePieceJoinsByScoreThenPosition) {
   const auto with = [](bool prefix) {
     TokenizerSpec spec = tiny_piece_spec({"bc", "ab", "aa", "▁a", "a", "b", "c", "▁"});

@@ -137,7 +137,7 @@ class BenchServe(unittest.IsolatedAsyncioTestCase):
     async def test_failures_are_counted_by_kind(self):
         kinds = {"fault-429": "status 429", "fault-500": "status 500", "fault-cut": "cut stream",
                  "fault-event": "error event", "fault-garbage": "error event", "fault-plain": "no stream",
-                 "fault-hang": "timeout"}
+                 "fault-hang": "timeout", "fault-done": "no answer", "fault-empty": "no answer"}
         Path(self.path("f.jsonl")).write_text(
             "".join(json.dumps({"prompt": f, "output_tokens": 2}) + "\n" for f in [*kinds, "fine"]), encoding="utf-8")
         stub = StubApi(usage=False)
@@ -152,8 +152,45 @@ class BenchServe(unittest.IsolatedAsyncioTestCase):
         notes = "\n".join(result["notes"])
         self.assertIn("1 request failed: status 500, 'asked for it'", notes)
         self.assertIn("sent no usage", notes)
-        self.assertIn("7 of 8 requests failed; the first: ", self.err)
+        self.assertIn("9 of 10 requests failed; the first: ", self.err)
         self.assertIn("status 500", Path(self.path("f.html")).read_text(encoding="utf-8"))
+
+    async def test_tokens_are_those_of_usage_spread_over_the_events(self):
+        run, result = await self.bench(StubApi(tokens_per_event=10), "--num-prompts", "1", "--output-len", "50")
+        figures = run["figures"]
+        self.assertEqual(figures["total_output_tokens"], 50)
+        self.assertEqual(len(run["requests"][0]["token_s"]), 5)
+        # All of them come within moments; a second of a slow machine may end between two events.
+        self.assertEqual(figures["max_output_tokens_per_s"] % 10, 0)
+        self.assertGreaterEqual(figures["max_output_tokens_per_s"], 10)
+        self.assertIn("The server sends 10.0 tokens in an event", "\n".join(result["notes"]))
+
+    async def test_a_sweep_is_one_result_and_one_page(self):
+        stub = StubApi(gap_s=0.002)
+        _, result = await self.bench(stub, "--max-concurrency", "1,2,4", "--num-prompts", "12", "--output-len", "4",
+                                     "--input-len", "9", "--repeat", "2", "--html", self.path("s.html"))
+        self.assertEqual([run["x"] for run in result["runs"]], [1, 2, 4])
+        self.assertEqual(result["x_label"], "requests at once")
+        for run in result["runs"]:
+            self.assertEqual(len(run["rounds"]), 2)
+            self.assertEqual(run["settings"]["max_concurrency"], "%g" % run["x"])
+            for figures in run["rounds"]:
+                self.assertEqual(figures["completed"], 12)
+                self.assertEqual(figures["max_concurrent_requests"], run["x"])
+        # Nothing that a prefix cache could have kept of the load before.
+        prompts = [request["prompt"] for request in stub.requests if request["max_tokens"] == 4 and
+                   len(request["prompt"].split()) == 9]
+        self.assertEqual(len(prompts), 72)
+        self.assertEqual(len(set(prompts)), 72)
+        page = Path(self.path("s.html")).read_text(encoding="utf-8")
+        self.assertEqual(page.count('class="panel"'), 3)
+        self.assertLess(page.index("Output tokens per second: best with"), page.index("<table"))
+
+    async def test_progress_is_told_in_a_pipe(self):
+        # Six seconds at least, of which five pass before anything is said.
+        await self.bench(StubApi(gap_s=0.3), "--num-prompts", "10", "--max-concurrency", "1", "--output-len", "2",
+                         "--num-warmups", "0")
+        self.assertRegex(self.err, r"octavo: \d+ of 10 requests answered\n")
 
     async def test_a_run_without_any_answer_fails_and_is_kept(self):
         Path(self.path("f.jsonl")).write_text('{"prompt":"fault-500"}\n' * 3, encoding="utf-8")

@@ -7,7 +7,8 @@ import asyncio
 import json
 import sys
 
-FAULTS = {"fault-429", "fault-500", "fault-cut", "fault-event", "fault-garbage", "fault-hang", "fault-plain"}
+FAULTS = {"fault-429", "fault-500", "fault-cut", "fault-done", "fault-empty", "fault-event", "fault-garbage", "fault-hang",
+          "fault-plain"}
 MODEL = "stub"
 METRICS = """# TYPE vllm:num_requests_running gauge
 vllm:num_requests_running{model_name="a } b",engine="0"} RUNNING
@@ -21,7 +22,8 @@ process_cpu_seconds_total CPU
 class StubApi:
     """requests: the bodies that came, in their order; most_running: answers under way at once."""
 
-    def __init__(self, metrics=True, usage=True, gap_s=0.0, key=None):
+    def __init__(self, metrics=True, usage=True, gap_s=0.0, key=None, tokens_per_event=1):
+        self.tokens_per_event = tokens_per_event
         self.metrics, self.usage, self.gap_s, self.key = metrics, usage, gap_s, key
         self.requests, self.running, self.most_running, self.scrapes = [], 0, 0, 0
         self.hanging = 0  # connections whose answer never comes, as long as they are open
@@ -100,12 +102,18 @@ class StubApi:
             self.hanging -= 1
             return False
         count = body.get("max_tokens", 4)
+        if fault in ("fault-done", "fault-empty"):
+            if fault == "fault-done":
+                send(b"[DONE]")
+            writer.write(b"0\r\n\r\n")
+            return True
         if chat:
             send({"choices": [{"index": 0, "delta": {"role": "assistant", "content": ""}}]})
-        for i in range(count):
+        for i in range(0, count, self.tokens_per_event):
             await asyncio.sleep(self.gap_s)
-            last = "length" if i + 1 == count else None
-            choice = {"delta": {"content": " tok"}} if chat else {"text": " tok"}
+            last = "length" if i + self.tokens_per_event >= count else None
+            text = " tok" * min(self.tokens_per_event, count - i)
+            choice = {"delta": {"content": text}} if chat else {"text": text}
             send({"choices": [{"index": 0, **choice, "finish_reason": last}]})
             await writer.drain()
             if i == 0 and fault == "fault-cut":

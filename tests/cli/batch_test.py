@@ -5,11 +5,12 @@ import json
 import random
 import signal
 import subprocess
+import threading
 import time
 import unittest
 
 import cli_test
-from cli_test import BINARY, LIMIT_S, SMOLLM2, TINY, environment, octavo
+from cli_test import BINARY, LIMIT_S, SLOW_NOTE, SMOLLM2, TINY, environment, octavo
 
 GREEDY = ["--temperature", "0", "--ignore-eos"]
 
@@ -31,7 +32,7 @@ class BatchCase(cli_test.Case):
         self.input.write_bytes(b"".join(line + b"\n" for line in text))
 
     def args(self, *flags, model=TINY):
-        return ["generate", model, "--input", self.input, "--output", self.output, *GREEDY, *flags]
+        return ["generate", model, "--input", self.input, "--output", self.output, *GREEDY, "--quiet", *flags]
 
     def results(self):
         content = self.output.read_bytes()
@@ -89,6 +90,13 @@ class Lines(BatchCase):
         out = self.ok("generate", TINY, "--input", "-", "--max-tokens", "4", *GREEDY, stdin=lines[:-1])
         self.assertEqual(list(range(1, 40)), [json.loads(line)["line"] for line in out.splitlines()])
         self.assertEqual("", self.ok("generate", TINY, "--input", "-", stdin=b"\n \n"))
+
+    def test_a_file_as_standard_input_is_read_once(self):
+        self.write(*({"prompt_token_ids": [i]} for i in range(1, 8)))
+        with self.input.open("rb") as file:
+            run = subprocess.run([BINARY, "generate", TINY, "--input", "-", "--max-tokens", "2", *GREEDY], stdin=file,
+                                 env=environment(), capture_output=True, timeout=LIMIT_S)
+        self.assertEqual(list(range(1, 8)), [json.loads(line)["line"] for line in run.stdout.splitlines()], run.stderr)
 
     def test_conversations(self):
         hi = {"role": "user", "content": "What is 2+2?"}
@@ -210,10 +218,163 @@ class Interrupted(BatchCase):
 class Progress(cli_test.TerminalCase, BatchCase):
     def test_a_bar_shows_how_far_it_is(self):
         self.write(*({"prompt_token_ids": [i]} for i in range(1, 30)))
-        self.start(*self.args("--max-tokens", "20"))
+        self.start(*(arg for arg in self.args("--max-tokens", "20") if arg != "--quiet"))
         self.read_until(r"\[#+-*\] \d+ of 29 lines, [\d.]+ tokens/s, 0:00:\d\d left")
         self.read_until(r"\[29 lines, 0 failed; 580 tokens in [\d.]+ s, [\d.]+ tokens/s\]")
         self.assertEqual(0, self.run.wait(timeout=LIMIT_S))
+
+
+class InAPipe(BatchCase):
+    """Standard error is no terminal."""
+
+    def run_slowly(self, *flags):
+        """Lines are handed over one after the other until a line of progress came, or for a while."""
+        run = subprocess.Popen([BINARY, "generate", str(TINY), "--input", "-", "--max-tokens", "2", *GREEDY, *flags],
+                               env=environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.addCleanup(run.kill)
+        errors, results = [], []
+
+        def collect(file, lines):
+            for line in file:
+                lines.append(line)
+
+        readers = [threading.Thread(target=collect, args=(run.stderr, errors)),
+                   threading.Thread(target=collect, args=(run.stdout, results))]
+        for reader in readers:
+            reader.start()
+        deadline = time.monotonic() + (12 if flags else LIMIT_S)
+        sent = 0
+        while not errors and time.monotonic() < deadline:
+            run.stdin.write(b'{"prompt_token_ids": [1]}\n')
+            run.stdin.flush()
+            sent += 1
+            time.sleep(0.1)
+        run.stdin.close()
+        for reader in readers:
+            reader.join(LIMIT_S)
+        self.assertEqual(0, run.wait(LIMIT_S))
+        run.stdout.close()
+        run.stderr.close()
+        self.assertEqual(sent, len(results))
+        return SLOW_NOTE.sub("", b"".join(errors).decode())
+
+    def test_a_line_now_and_then_says_how_far_it_is(self):
+        self.assertRegex(self.run_slowly(), r"^octavo: \d+ lines, [\d.]+ tokens/s\n(octavo: \d+ lines[^\n]*\n)*"
+                                            r"\[\d+ lines, 0 failed; \d+ tokens in [\d.]+ s, [\d.]+ tokens/s\]\n$")
+
+    def test_quiet_is_quiet(self):
+        self.assertEqual("", self.run_slowly("--quiet"))
+
+
+def chat_line(custom_id, content, **body):
+    return {"custom_id": custom_id, "method": "POST", "url": "/v1/chat/completions",
+            "body": {"model": str(TINY), "messages": [{"role": "user", "content": content}], "temperature": 0, **body}}
+
+
+class OpenAiLines(BatchCase):
+    """Files of OpenAI's batches, and results in its shape."""
+
+    def setUp(self):
+        super().setUp()
+        self.lines = [
+            chat_line("a", "hello", max_tokens=4),
+            {"custom_id": "b", "method": "POST", "url": "/v1/completions",
+             "body": {"model": str(TINY), "prompt": ["x", "y"], "max_tokens": 3, "temperature": 0, "n": 2}},
+            {"custom_id": "c", "method": "POST", "url": "/v1/embeddings", "body": {"model": str(TINY), "input": "hello"}},
+            chat_line("d", "hello", max_tokens=-1),
+            chat_line("e", "hello", model="another", max_tokens=1),
+            {"custom_id": "f", "method": "POST", "url": "/v1/moderations", "body": {}},
+            b"not json",
+            {"custom_id": "h", "url": "/v1/chat/completions", "body": {"stream": True}},
+            {"prompt": "of the other form"},
+            chat_line("j", "again")]
+        self.write(*self.lines)
+
+    def run_all(self, *flags):
+        run = octavo("generate", TINY, "--input", self.input, "--output", self.output, *flags)
+        self.assertEqual(2, run.returncode, run.error)
+        return self.results()
+
+    def test_each_is_answered_in_its_shape(self):
+        results = self.run_all("--max-tokens", "5")
+        self.assertEqual(["a", "b", "c", "d", "e", "f", None, "h", None, "j"], [r["custom_id"] for r in results])
+        self.assertEqual(len(results), len({r["id"] for r in results}))
+        for result in results:
+            self.assertEqual({"id", "custom_id", "response", "error"}, set(result))
+            self.assertNotEqual(result["response"] is None, result["error"] is None)
+        status = [r["response"] and r["response"]["status_code"] for r in results]
+        self.assertEqual([200, 200, 200, 400, 404, None, None, None, None, 200], status)
+        chat = results[0]["response"]["body"]
+        self.assertEqual("chat.completion", chat["object"])
+        self.assertEqual(4, chat["usage"]["completion_tokens"])
+        self.assertEqual(4, len(results[1]["response"]["body"]["choices"]))
+        self.assertEqual("embedding", results[2]["response"]["body"]["data"][0]["object"])
+        self.assertEqual("max_tokens", results[3]["response"]["body"]["error"]["param"])
+        self.assertIn("another", results[4]["response"]["body"]["error"]["message"])
+        for at, words in ((5, "/v1/moderations"), (6, "not a JSON object"), (7, "stream"), (8, "unknown name 'prompt'")):
+            self.assertIn(words, results[at]["error"]["message"])
+            self.assertTrue(results[at]["error"]["message"].startswith(f"line {at + 1}: "))
+        self.assertEqual(5, results[9]["response"]["body"]["usage"]["completion_tokens"], "--max-tokens is the default")
+
+    def test_an_answer_is_that_of_a_single_run(self):
+        text = self.run_all()[0]["response"]["body"]["choices"][0]["message"]["content"]
+        alone = self.json("generate", TINY, "--chat", "--prompt", "hello", "--max-tokens", "4", "--temperature", "0")
+        self.assertEqual(alone["outputs"][0]["text"], text)
+
+    def test_it_goes_on_where_it_was_cut(self):
+        self.run_all()
+        whole = self.output.read_bytes()
+        results = [self.comparable(line) for line in self.results()]
+        for cut in (len(whole) // 3, len(whole) - 5, 0):
+            self.output.write_bytes(whole[:cut])
+            self.assertEqual(results, [self.comparable(line) for line in self.run_all()])
+        self.output.write_bytes(b"my notes\n")
+        self.refused(2, ["--overwrite"], "generate", TINY, "--input", self.input, "--output", self.output)
+
+    def test_a_run_that_is_there_has_its_exit_code_again(self):
+        self.run_all()
+        before = self.output.read_bytes()
+        self.run_all()
+        self.assertEqual(before, self.output.read_bytes())
+
+    def test_a_full_queue_is_waited_for(self):
+        self.write(*({"custom_id": str(i), "method": "POST", "url": "/v1/completions",
+                      "body": {"prompt": ["x", "y"], "max_tokens": 5}} for i in range(20)))
+        self.ok("generate", TINY, "--input", self.input, "--output", self.output, "--max-queue-len", "3", "--quiet")
+        self.assertEqual([200] * 20, [r["response"]["status_code"] for r in self.results()])
+
+    def test_names_that_lines_may_use(self):
+        self.write(chat_line("a", "hello", model="gpt-4o-mini", max_tokens=1))
+        self.ok("generate", TINY, "--input", self.input, "--output", self.output, "--served-model-name", "gpt-4o-mini")
+        self.assertEqual("gpt-4o-mini", self.results()[0]["response"]["body"]["model"])
+
+    def test_ctrl_c_keeps_what_is_whole(self):
+        self.write(*(chat_line(str(i), "hello", max_tokens=200, ignore_eos=True) for i in range(60)))
+        command = ["generate", TINY, "--input", self.input, "--output", self.output, "--max-num-seqs", "2"]
+        with subprocess.Popen([BINARY, *map(str, command)], env=environment(), stdout=subprocess.DEVNULL,
+                              stderr=subprocess.PIPE) as run:
+            deadline = time.monotonic() + LIMIT_S
+            while not (self.output.exists() and self.output.stat().st_size) and time.monotonic() < deadline:
+                time.sleep(0.001)
+            run.send_signal(signal.SIGINT)
+            error = run.communicate(timeout=LIMIT_S)[1].decode()
+        self.assertEqual(130, run.returncode, error)
+        done = self.results()
+        self.assertTrue(0 < len(done) < 60, len(done))
+        self.assertEqual([str(i) for i in range(len(done))], [r["custom_id"] for r in done])
+        self.assertEqual({200}, {r["response"]["status_code"] for r in done})
+
+    @staticmethod
+    def comparable(result):
+        """Without what is of one run: its time, its seed and how long it took."""
+        body = (result["response"] or {}).get("body", {})
+        for key in ("created", "seed", "timings"):
+            body.pop(key, None)
+        for choice in body.get("choices", []):
+            choice.pop("seed", None)
+        for key in ("prompt_tokens_details",):
+            body.get("usage", {}).pop(key, None)
+        return result
 
 
 if __name__ == "__main__":

@@ -12,11 +12,13 @@ import pty
 import re
 import resource
 import select
+import shutil
 import signal
 import struct
 import subprocess
 import sys
 import tempfile
+import termios
 import time
 import unittest
 from pathlib import Path
@@ -112,6 +114,13 @@ class Refused(Case):
 
     def test_a_prompt_that_is_not_utf8(self):
         self.refused(2, ["--prompt", "not UTF-8 at byte 1"], "generate", TINY, "--prompt", os.fsdecode(b"a\xff"))
+
+    def test_what_kubernetes_says_of_a_service_is_a_warning(self):
+        run = octavo("serve", self.tmp / "none.gguf", "--uds", self.tmp / "socket",
+                     env={"OCTAVO_PORT": "tcp://10.96.0.12:8000", "OCTAVO_SERVICE_PORT": "8000"})
+        warning, error = run.error.splitlines()
+        self.assertTrue(warning.startswith("octavo: warning: OCTAVO_PORT is 'tcp://10.96.0.12:8000'"), warning)
+        self.assertIn("none.gguf", error)
 
 
 def tensor_row(content, name):
@@ -602,7 +611,7 @@ class TerminalCase(Case):
             self.skipTest(f"no pseudo-terminals here: {error}")
         self.addCleanup(os.close, self.master)
         self.run = subprocess.Popen([BINARY, *map(str, args)], stdin=slave, stdout=slave, stderr=slave,
-                                    env=environment(), start_new_session=True)
+                                    env=environment({"TERM": "xterm"}), start_new_session=True)
         os.close(slave)
         self.addCleanup(self.run.kill)
         self.seen = ""
@@ -626,6 +635,99 @@ class TerminalCase(Case):
         os.write(self.master, text.encode())
 
 
+class ChatEditing(TerminalCase):
+    """What a person sees who edits a line. Answers are one token long; nothing depends on what they say."""
+
+    LEFT, UP, HOME, ALT_ENTER, CTRL_C, CTRL_D = "\x1b[D", "\x1b[A", "\x01", "\x1b\r", "\x03", "\x04"
+
+    def setUp(self):
+        super().setUp()
+        # Writes what was asked as it was understood, so that the test sees the message and not its echo.
+        template = self.tmp / "template.jinja"
+        template.write_text("{% if messages[-1].content != 'Hello' %}{{ raise_exception('<' ~ messages | "
+                            "map(attribute='content') | join('|') | replace('\\n', '/') ~ '>') }}{% endif %}x")
+        self.start("chat", TINY, "--max-tokens", "1", "--chat-template", template)
+        self.read_until("> ")
+
+    def sends(self, typed, message):
+        self.type(typed)
+        self.read_until("refused the conversation: <" + re.escape(message) + r">[^\n]*\n")
+        self.read_until("> ")
+
+    def test_letters_are_put_in_the_middle_and_history_comes_back(self):
+        self.sends("wrld" + self.LEFT * 3 + "o\r", "world")
+        self.sends("second\r", "second")
+        self.sends(self.UP * 2 + self.HOME + "big \r", "big world")
+        self.sends("\u4e2d\u6587\U0001f600x\x7f\x7f!\r", "\u4e2d\u6587!")
+
+    def test_several_lines(self):
+        self.sends("one" + self.ALT_ENTER + "two\r", "one/two")
+        self.sends("\x1b[200~pasted\rlines\rhere\x1b[201~ and more\r", "pasted/lines/here and more")
+        self.type('"""\r')
+        self.read_until(r"\.\.\. ")
+        self.sends('a\r  b\r"""\r', "a/  b")
+        self.sends(self.UP + "\r", "a/  b")
+
+    def test_ctrl_c_drops_what_is_typed_and_then_ends(self):
+        self.type("something wrong" + self.CTRL_C)
+        self.read_until("> ")
+        self.sends("right\r", "right")
+        self.type(self.CTRL_C)
+        self.assertEqual(0, self.run.wait(timeout=LIMIT_S))
+
+    def test_ctrl_d_ends(self):
+        self.type(self.CTRL_D)
+        self.assertEqual(0, self.run.wait(timeout=LIMIT_S))
+
+    def test_help_and_the_system_message(self):
+        self.type("/help\r")
+        for word in ("/clear", "/retry", r"/system \[TEXT\]", "/exit", "Alt-Enter"):
+            self.read_until(word)
+        self.read_until("> ")
+        self.type("/system Be brief.\r")
+        self.read_until("> ")
+        self.sends("hi\r", "Be brief.|hi")
+        self.type("/system\r")
+        self.read_until(r"lBe brief\.\r\n")
+        self.type("/retry\r")
+        self.read_until("no message yet")
+
+    def test_the_terminal_is_left_as_it_was(self):
+        before = termios.tcgetattr(self.master)
+        self.type("/exit\r")
+        self.assertEqual(0, self.run.wait(timeout=LIMIT_S))
+        after = termios.tcgetattr(self.master)
+        self.assertTrue(after[3] & termios.ICANON and after[3] & termios.ECHO)
+        self.assertEqual(b"\x03", after[6][termios.VINTR])
+        self.assertFalse(before[3] & termios.ICANON, "it was edited")
+
+
+class WithoutATemplate(Case):
+    """A model whose file has none: it is named, and so is what may be given instead."""
+
+    def setUp(self):
+        super().setUp()
+        # The tiny folder without its template.
+        self.model = self.tmp / "model"
+        shutil.copytree(TINY.parent, self.model, ignore=shutil.ignore_patterns("*.jinja", "*.gguf"))
+        config = self.model / "tokenizer_config.json"
+        config.write_text(json.dumps({k: v for k, v in json.loads(config.read_text()).items() if k != "chat_template"}))
+
+    def test_it_is_refused_with_what_may_be_given(self):
+        for command in (["chat", self.model], ["generate", self.model, "--chat", "--prompt", "hi"]):
+            run = octavo(*command, stdin="hi\n")
+            self.assertEqual(6, run.returncode, run.error)
+            for word in ("no chat template", "--chat-template", "chatml, gemma", "llama3"):
+                self.assertIn(word, run.error)
+
+    def test_a_built_in_one_is_taken_by_name(self):
+        out = self.json("generate", self.model, "--chat", "--chat-template", "zephyr", "--prompt", "hi",
+                        "--max-tokens", "1")
+        self.assertRegex(out["prompt"], r"^<\|user\|>\nhi.*\n<\|assistant\|>\n$")
+        self.ok("chat", self.model, "--chat-template", "chatml", "--max-tokens", "1", stdin="hi\n")
+        self.refused(3, ["no such file", "built-in", "mistral"], "chat", self.model, "--chat-template", "mistrl")
+
+
 class OnATerminal(TerminalCase):
     def test_generate_says_how_fast_it_was_and_hints_at_chat(self):
         self.start("generate", SMOLLM2, "--prompt", "The sky is", "--max-tokens", "5", "--seed", "77")
@@ -636,15 +738,17 @@ class OnATerminal(TerminalCase):
     def test_chat_survives_ctrl_c_in_an_answer(self):
         self.start("chat", SMOLLM2, "--ignore-eos", "--temperature", "0")
         self.read_until("> ")
-        self.type("Tell me a very long story.\n")
+        self.type("Tell me a very long story.\r")
         self.read_until(r"story\.\r\n.{20}")
         self.run.send_signal(signal.SIGINT)
-        self.read_until(r"\[stopped\]\r\n> ")
-        self.type("/nothing\n")
-        self.read_until(r"there is no /nothing[^\n]*\n> ")
-        self.type("/clear\n")
+        self.read_until(r"\[stopped\]\r\n")
         self.read_until("> ")
-        self.type("/exit\n")
+        self.type("/nothing\r")
+        self.read_until(r"there is no /nothing[^\n]*\n")
+        self.read_until("> ")
+        self.type("/clear\r")
+        self.read_until("> ")
+        self.type("/exit\r")
         self.assertEqual(0, self.run.wait(timeout=LIMIT_S))
 
     def test_chat_ends_at_the_end_of_input_and_at_ctrl_c(self):
@@ -665,6 +769,13 @@ class Chat(Case):
         first = self.ok("generate", SMOLLM2, "--chat", "--prompt", "Say hello.", *args)
         self.assertTrue(out.startswith(first + "\n"), out)
         self.assertGreater(len(out), len(first) + 1)
+
+    def test_several_lines_between_quotes_are_one_message(self):
+        out = self.ok("chat", TINY, "--temperature", "0", "--max-tokens", "8", "--ignore-eos",
+                      stdin='"""\none\ntwo\n"""\n')
+        alone = self.ok("generate", TINY, "--chat", "--prompt", "one\ntwo", "--temperature", "0", "--max-tokens", "8",
+                        "--ignore-eos")
+        self.assertEqual(alone + "\n" * (not alone.endswith("\n")), out)
 
     def test_history_is_kept_and_cleared(self):
         def last_answer(stdin):
@@ -730,6 +841,35 @@ class Inspect(Case):
         out = self.json("inspect", UNPACKED / "qwen2-vocab.gguf")
         self.assertEqual([], out["tensors"])
         self.assertEqual(0, out["memory"]["weight_bytes"])
+
+
+    def test_lists_what_ends_an_answer_and_why(self):
+        out = self.json("inspect", SMOLLM2)
+        self.assertEqual({2: "the model's end of text", 0: "a usual name"},
+                         {end["id"]: end["why"] for end in out["end_of_turn"]})
+        self.assertEqual("<|im_end|>", next(end["token"] for end in out["end_of_turn"] if end["id"] == 2))
+        self.assertRegex(self.ok("inspect", SMOLLM2),
+                         r"End an answer:\n +0  '<\|endoftext\|>' +a usual name\n +2  '<\|im_end\|>' +the model's")
+
+    def test_nothing_of_a_file_reaches_a_terminal_unescaped(self):
+        evil = {b"tokenizer.ggml.pre": b"token\x1b]0;x\x07\n.g.pre", b"output_norm.weight": b"out\x1b[2J\xc2\x9b31m.weigh"}
+        content = TINY.read_bytes()
+        for name, other in evil.items():
+            self.assertEqual(len(name), len(other))
+            content = content.replace(name, other)
+        template = b"messages"
+        content = content.replace(template, b"\x1b[5mes\xc2\x9b", 1)
+        path = self.tmp / "evil.gguf"
+        path.write_bytes(content)
+        for flags in ((), ("--json",)):
+            run = octavo("inspect", path, *flags)
+            self.assertEqual(0, run.returncode, run.error)
+            self.assertNotRegex(run.stdout.decode(), "[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+        self.assertIn(r"  token\x1b]0;x\x07\x0a.g.pre ", octavo("inspect", path).stdout.decode())
+        self.assertIn(r"  out\x1b[2J\xc2\x9b31m.weigh ", octavo("inspect", path).stdout.decode())
+        run = octavo("generate", path, "--prompt", "a")
+        self.assertNotEqual(0, run.returncode)
+        self.assertNotRegex(run.error, "[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 class Estimate(Case):
@@ -831,15 +971,34 @@ class Perplexity(Case):
 
 class Bench(Case):
     def test_compares(self):
-        args = ("bench", "compare", TINY, "kv-cache", "--contexts", "16,64", "--runs", "2")
+        args = ("bench", "compare", TINY, "kv-cache", "--contexts", "16,64", "--repeat", "2")
         out = self.json(*args)
-        self.assertEqual([16, 64], [row["context"] for row in out["contexts"]])
-        for row in out["contexts"]:
-            self.assertTrue(row["same_tokens"])
-            self.assertAlmostEqual(row["ratio"], row["without_cache_s"] / row["with_cache_s"])
-        table = self.ok(*args, "--html", "none").splitlines()
-        self.assertEqual(["16", "64"], [line.split()[0] for line in table[1:3]])
-        self.assertIn("output tokens per second", "\n".join(table[3:]))
+        self.assertEqual([(x, series) for x in (16, 64) for series in ("without", "with cache")],
+                         [(run["x"], run["series"]) for run in out["runs"]])
+        for run in out["runs"]:
+            self.assertEqual(2, len(run["rounds"]))
+            self.assertEqual("on" if run["series"] == "with cache" else "off", run["settings"]["kv_cache"])
+        self.assertEqual(2, len(out["answer"]))
+        page = self.tmp / "page.html"
+        text = octavo(*args, "--html", page).stdout.decode()
+        table = [line.split()[:2] for line in text.splitlines() if line.strip().startswith(("16 ", "64 "))]
+        self.assertEqual([["16", "without"], ["16", "with"], ["64", "without"], ["64", "with"]], table)
+        self.assertIn("64 tokens of context", text.splitlines()[0])
+        for words in ("tokens of context", "<tr><td>64</td>", "class=\"panel\""):
+            self.assertIn(words, page.read_text())
+        self.refused(2, ["--synthetic"], "bench", "compare", TINY, "kv-cache", "--synthetic", "requests=2")
+        self.refused(2, ["--contexts"], "bench", "compare", TINY, "prefix", "--contexts", "16")
+
+    def test_throughput_over_requests_at_once(self):
+        page = self.tmp / "sweep.html"
+        run = octavo("bench", "throughput", TINY, "--synthetic", "requests=6,prompt=8,output=4", "--max-concurrency",
+                     "1,2,4", "--repeat", "2", "--html", page, "--json")
+        self.assertEqual(0, run.returncode, run.error)
+        self.assertIn("sweep.html", run.error)
+        out = json.loads(run.stdout)
+        self.assertEqual([1, 2, 4], [run["x"] for run in out["runs"]])
+        self.assertEqual("requests at once", out["x_label"])
+        self.assertEqual(3, page.read_text().count('class="panel"'))
 
     def test_each_comparison_has_a_table_and_a_page(self):
         requests = "requests=6,prompt=8-24,output=4-8,shared=32"
@@ -847,9 +1006,9 @@ class Bench(Case):
                 "block-size": 5, "max-num-seqs": 7, "max-num-batched-tokens": 6}
         for subject, count in runs.items():
             page, result = self.tmp / "page.html", self.tmp / "result.json"
-            text = octavo("bench", "compare", TINY, subject, "--synthetic", requests, "--html", page,
+            text = octavo("bench", "compare", TINY, subject, "--synthetic", requests, "--html", page, "--repeat", "1",
                           "--output", result, "--cost-per-hour", "1").stdout.decode()
-            self.assertIn("output tokens per second", text, subject)
+            self.assertIn("output tokens per second", text.lower(), subject)
             self.assertIn("<svg", page.read_text(), subject)
             self.assertNotIn("src=\"http", page.read_text(), subject)
             kept = json.loads(result.read_text())
@@ -857,13 +1016,13 @@ class Bench(Case):
             for one in kept["runs"]:
                 self.assertEqual(6, one["figures"]["completed"], (subject, one["name"]))
             page.unlink()
-        self.refused(2, ["every run", "longer answers"], "bench", "compare", TINY, "chunking", "--synthetic",
+        self.refused(2, ["every run", "longer answers"], "bench", "compare", TINY, "chunking", "--repeat", "1", "--synthetic",
                      "requests=4,prompt=8,output=2", "--html", "none")
         self.refused(7, ["--synthetic"], "bench", "compare", TINY, "prefix")
 
     def test_throughput_and_simulation(self):
         requests = ("--synthetic", "requests=8,prompt=8-24,output=4-8")
-        real = self.json("bench", "throughput", TINY, *requests, "--max-num-seqs", "2")
+        real = self.json("bench", "throughput", TINY, *requests, "--max-num-seqs", "2", "--repeat", "1")
         figures = real["runs"][0]["figures"]
         self.assertEqual(8, figures["completed"])
         self.assertLessEqual(figures["max_running"], 2)
@@ -872,6 +1031,13 @@ class Bench(Case):
         self.assertEqual(4, len(simulated["runs"]))
         for one in simulated["runs"]:
             self.assertEqual(figures["total_output_tokens"], one["figures"]["total_output_tokens"])
+            self.assertEqual(5, len(one["rounds"]))
+        # What nobody was asked of, but is what the policies are for: who is urgent waits less.
+        crowd = ("simulate", "--synthetic", "requests=200,prompt=64-512,output=16-64,rate=20", "--step-cost",
+                 "5,0.3,0.0005,0.4,0.00001", "--max-num-seqs", "4", "--compare-policies")
+        urgent = {run["name"]: run["figures"]["median_urgent_ttft_ms"] for run in self.json(*crowd)["runs"]}
+        self.assertLess(urgent["priority"], urgent["fcfs"])
+        self.assertIn("TTFT of the most urgent P50: best with priority", self.ok(*crowd))
         trace = self.tmp / "trace.jsonl"
         trace.write_text("".join('{"arrival_s": %g, "prompt_tokens": 30, "output_tokens": 4}\n' % (i * 0.1)
                                  for i in range(5)))
@@ -929,6 +1095,18 @@ class Pages(Case):
     def test_help(self):
         for args in (["--help"], ["help"], ["generate", "--help"], ["chat", "-h"], ["bench", "--top-p", "x", "--help"]):
             self.assertTrue(self.ok(*args).startswith("Usage: octavo"))
+
+    def test_without_a_command_the_usual_ones_are_shown(self):
+        run = octavo()
+        self.assertEqual((2, b""), (run.returncode, run.stdout))
+        for word in ("octavo serve MODEL", "octavo chat MODEL", "octavo --help", "smollm2-135m"):
+            self.assertIn(word, run.error)
+        self.assertLess(len(run.error.splitlines()), 10)
+
+    def test_both_spellings_of_a_switch_that_is_on(self):
+        for text in (self.ok("serve", "--help"), self.ok("help-markdown")):
+            self.assertIn("--no-enable-prefix-caching", text)
+            self.assertRegex(text, r"[^o]--enable-prefix-caching")
 
     def test_version(self):
         out = self.ok("--version")

@@ -63,6 +63,54 @@ class Folders(cli_test.Case):
             self.assertEqual(200, answer.status)
             self.assertEqual(expected, answer.json["choices"][0]["text"])
 
+    def changed_folder(self, **configs):
+        """A copy with fields of its JSON files changed: generation_config={"eos_token_id": 0}."""
+        folder = self.tmp / "model"
+        shutil.copytree(FOLDER, folder, ignore=shutil.ignore_patterns("*.gguf"))
+        for name, fields in configs.items():
+            path = folder / f"{name}.json"
+            path.write_text(json.dumps(json.loads(path.read_text()) | fields))
+        return folder
+
+    def test_what_ends_turns_ends_answers_everywhere(self):
+        # The files name the end of a document alone; the template ends turns with another control token.
+        folder = self.changed_folder(config={"eos_token_id": 0}, generation_config={"eos_token_id": 0},
+                                     tokenizer_config={"eos_token": "<|endoftext|>"})
+        (folder / "chat_template.jinja").write_text("{% for m in messages %}{{ m.content }}<|pad|>{% endfor %}")
+        self.assertEqual([0, 2, 3], [end["id"] for end in self.json("inspect", folder)["end_of_turn"]])
+        for token in (0, 2, 3):
+            flags = ("--temperature", "0", "--max-tokens", "5", "--logit-bias", f"{token}=100")
+            out = self.json("generate", folder, "--chat", "--prompt", "a", *flags)["outputs"][0]
+            self.assertEqual(([token], "stop"), (out["token_ids"], out["finish_reason"]))
+            self.assertEqual("\n", self.ok("chat", folder, *flags, stdin="Hello\n"))
+        with Server(BINARY, "serve", folder, env=environment()) as server:
+            for token in (0, 2, 3):
+                answer = server.post("/v1/chat/completions", {
+                    "model": server.model, "messages": [{"role": "user", "content": "a"}], "max_tokens": 5,
+                    "logit_bias": {str(token): 100}, "temperature": 0})
+                self.assertEqual("stop", answer.json["choices"][0]["finish_reason"], answer.json)
+                self.assertEqual(1, answer.json["usage"]["completion_tokens"])
+
+    def test_a_template_for_tools_is_used_with_tools(self):
+        templates = [{"name": "default", "template": "{% for m in messages %}{{ m.content }}{% endfor %}"},
+                     {"name": "tool_use", "template": "{% for m in messages %}{{ m.content }}{% endfor %} <tool_call> "
+                                                      "{% for t in tools %}{{ t.function.name }}{% endfor %}"}]
+        folder = self.changed_folder(tokenizer_config={"chat_template": templates})
+        (folder / "chat_template.jinja").unlink()
+        tools = [{"type": "function", "function": {"name": "look", "parameters": {"type": "object", "properties": {}}}}]
+        with Server(BINARY, "serve", folder, env=environment()) as server:
+            body = {"model": server.model, "messages": [{"role": "user", "content": "a"}], "max_tokens": 1}
+            plain, with_tools = (server.post("/v1/chat/completions", body | more) for more in ({}, {"tools": tools}))
+            self.assertEqual((200, 200), (plain.status, with_tools.status), with_tools.json)
+            self.assertGreater(with_tools.json["usage"]["prompt_tokens"], plain.json["usage"]["prompt_tokens"])
+
+    def test_weights_in_several_places_are_told(self):
+        folder = self.changed_folder()
+        (folder / "consolidated.safetensors").write_bytes(b"x")
+        run = octavo("generate", folder, *GREEDY, "--json")
+        self.assertEqual(0, run.returncode, run.error)
+        self.assertRegex(run.error, r"octavo: note: .*'consolidated.safetensors' are ignored")
+
     def test_weights_that_are_not_numbers_are_not_rounded(self):
         folder = self.tmp / "model"
         shutil.copytree(FOLDER, folder, ignore=shutil.ignore_patterns("*.gguf"))

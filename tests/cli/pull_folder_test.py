@@ -112,6 +112,16 @@ class PullFolderTest(PullCase):
     def test_a_folder_of_shards_is_too(self):
         self.check_use_without_the_hub(sharded())
 
+    def test_the_index_counts_more_than_a_whole_file(self):
+        files = sharded()
+        hub = self.folder_hub(files | {SINGLE: (TINY / SINGLE).read_bytes()})
+        self.assert_pulled(hub, files)
+
+    def test_a_template_for_tools_comes_too_and_goes_with_its_version(self):
+        files = single() | {"additional_chat_templates/tool_use.jinja": b"{{ tools }}"}
+        self.assert_pulled(self.folder_hub(files | {"additional_chat_templates/x.py": b"x"}), files)
+        self.assert_pulled(self.folder_hub(single()), single())
+
     def test_generate_fetches_what_is_not_here(self):
         hub = self.folder_hub(sharded())
         self.assertEqual(self.generated(hub, "org/name"), self.generated(hub, TINY))

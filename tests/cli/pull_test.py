@@ -12,6 +12,7 @@ import shutil
 import socket
 import ssl
 import subprocess
+import tempfile
 import threading
 import time
 import unittest
@@ -65,6 +66,72 @@ class PullTest(PullCase):
         self.assertEqual(self.pull(hub, "org/name:Q4/b.gguf", HF_TOKEN=TOKEN).returncode, 0)
         self.assertEqual(self.files(), ["org/name/Q4/b.gguf"])
         self.assertEqual(hub.tokens(), [f"Bearer {TOKEN}"] * 3)
+
+    def parts(self, stem="m", limit="40000"):
+        """A model in several files, by their names."""
+        with tempfile.TemporaryDirectory() as folder:
+            run = self.octavo("http://127.0.0.1:1", "quantize", str(MODEL), f"{folder}/{stem}.gguf", "--type", "q8_0",
+                              "--max-shard-size", limit)
+            self.assertEqual(run.returncode, 0, run.stderr)
+            return {path.name: path.read_bytes() for path in sorted(Path(folder).iterdir())}
+
+    def test_a_model_in_several_parts(self):
+        parts = self.parts()
+        names = list(parts)
+        self.assertGreater(len(names), 2)
+        hub = self.hub(parts | {"README.md": b"x"})
+        run = self.pull(hub)
+        first = self.hub_folder / "org/name" / names[0]
+        self.assertEqual((run.returncode, run.stderr, run.stdout), (0, "", f"{first}\n"))
+        self.assertEqual(self.files(), [f"org/name/{name}" for name in names])
+        self.assertEqual(self.pull(hub, f"org/name:{names[1]}").stdout, f"{first}\n")
+        self.assertEqual(len([path for path, _ in hub.requests if "resolve" in path]), len(names))
+        hub.close()
+        for name in "org/name", f"org/name:{names[0]}", f"org/name:{names[-1]}":
+            run = self.octavo(hub, "generate", name, "--prompt-token-ids", "1,2,3", "--max-tokens", "2", "--json")
+            self.assertEqual(run.returncode, 0, run.stderr)
+
+    def test_without_one_of_its_parts_there_is_no_model(self):
+        parts = self.parts()
+        names = list(parts)
+        gone = self.hub({name: parts[name] for name in names if name != names[1]})
+        self.assert_fails(self.pull(gone), "not_found", f"no file {names[1]}")
+        self.assertEqual(self.files(), [])
+        # What an interrupted run has fetched is no model yet, and is not fetched again.
+        broken = self.hub(parts, send=lambda handler, body: (404, {}, b"") if names[2] in handler.path
+                          else ranged(handler, body))
+        self.assertNotEqual(self.pull(broken).returncode, 0)
+        self.assertEqual([path for path in self.files() if not path.endswith(".part")],
+                         [f"org/name/{name}" for name in names[:2]])
+        run = self.octavo("http://127.0.0.1:1", "inspect", "org/name")
+        self.assertEqual(run.returncode, 3, run.stderr)
+        hub = self.hub(parts)
+        self.assertEqual(self.pull(hub).returncode, 0)
+        self.assertEqual([path.rsplit("/", 1)[1] for path, _ in hub.requests if "resolve" in path], names[2:])
+
+    def test_parts_of_two_versions_are_never_together(self):
+        old, new = self.parts(), self.parts()
+        names = list(old)
+        new[names[1]] = new[names[1]][:-1] + b"x"
+        new[names[2]] = new[names[2]][:-1] + b"y"
+        self.assertEqual(self.pull(self.hub(old)).returncode, 0)
+        broken = self.hub(new, send=lambda handler, body: (404, {}, b"") if names[2] in handler.path
+                          else ranged(handler, body))
+        self.assertNotEqual(self.pull(broken).returncode, 0)
+        self.assertNotIn(f"org/name/{names[2]}", self.files())
+        self.assertEqual(self.octavo("http://127.0.0.1:1", "inspect", "org/name").returncode, 3)
+        self.assertEqual(self.pull(self.hub(new)).returncode, 0)
+        for name in names:
+            self.assertEqual((self.hub_folder / "org/name" / name).read_bytes(), new[name])
+
+    def test_of_several_models_one_is_named_by_any_part(self):
+        files = self.parts("a") | self.parts("b") | {"c.gguf": MODEL.read_bytes()}
+        run = self.pull(self.hub(files))
+        self.assert_fails(run, "invalid_argument", "has 3 GGUF files")
+        first = next(name for name in files if name.startswith("a"))
+        self.assertIn(f"{first} and its other parts", run.stderr)
+        self.assertEqual(self.pull(self.hub(files), f"org/name:{first}").returncode, 0)
+        self.assertEqual(self.files(), [f"org/name/{name}" for name in files if name.startswith("a")])
 
     def test_a_small_file_has_gits_checksum(self):
         content = b"small"

@@ -72,6 +72,36 @@ class Quantize(unittest.TestCase):
         self.ok("quantize", F32, self.out, "--type", "q8_0")
         self.assertEqual(self.tokens(TINY / "llama-tied-Q8_0.gguf"), self.tokens(self.out))
 
+    def test_several_files_are_one_model(self):
+        run = self.ok("quantize", F32, self.out, "--type", "q8_0", "--max-shard-size", "40000", "--json")
+        result = json.loads(run.stdout)
+        names = self.left()
+        self.assertGreater(len(names), 2)
+        self.assertEqual([f"out-{i:05}-of-{len(names):05}.gguf" for i in range(1, len(names) + 1)], names)
+        self.assertEqual([str(self.tmp / name) for name in names], result["files"])
+        self.assertEqual(sum((self.tmp / name).stat().st_size for name in names), result["file_bytes"])
+        expected = self.tokens(TINY / "llama-tied-Q8_0.gguf")
+        for name in (names[0], names[1], names[-1]):
+            self.assertEqual(expected, self.tokens(self.tmp / name))
+        shown = json.loads(self.ok("inspect", self.tmp / names[1], "--json").stdout)
+        self.assertEqual(result["files"], [part["path"] for part in shown["files"]])
+        self.assertEqual(len(json.loads(self.ok("inspect", F32, "--json").stdout)["tensors"]), len(shown["tensors"]))
+        self.assertIn(f"Files ({len(names)}):", self.ok("inspect", self.tmp / names[0]).stdout)
+        # One file of them again, and refusals: what is read is not written, what is there stays.
+        whole = self.tmp / "whole.gguf"
+        self.ok("quantize", self.tmp / names[0], whole, "--type", "q8_0")
+        self.assertEqual(expected, self.tokens(whole))
+        self.refused(2, [names[0], "is there already"], "quantize", F32, self.out, "--type", "q8_0",
+                     "--max-shard-size", "40000")
+        self.refused(2, ["is a file that is read"], "quantize", self.tmp / names[0], self.tmp / names[1], "--type",
+                     "q8_0", "--overwrite")
+        (self.tmp / names[1]).unlink()
+        self.refused(3, ["1 of the", names[1]], "inspect", self.tmp / names[0])
+
+    def test_what_fits_into_one_file_is_one(self):
+        self.ok("quantize", F32, self.out, "--type", "q8_0", "--max-shard-size", "1000000000")
+        self.assertEqual(["out.gguf"], self.left())
+
     def test_json_has_sizes_errors_and_perplexity(self):
         windows = self.tmp / "windows.json"
         windows.write_text(json.dumps({"windows": [list(range(5, 60)), list(range(100, 160))]}))

@@ -2,6 +2,7 @@
 """lm-eval against the served model: its scores are those that the same prompts have offline, without a server."""
 
 import json
+import math
 import os
 import subprocess
 import sys
@@ -26,20 +27,23 @@ class Evaluation(unittest.TestCase):
     def setUpClass(cls):
         cls.folder = Path(cls.enterClassContext(tempfile.TemporaryDirectory()))
         with Server(OCTAVO, "serve", MODEL) as server:
-            cls.evaluate(server)
-        cls.results = json.loads(next(cls.folder.rglob("results_*.json")).read_text())["results"]
+            cls.results = cls.evaluate(server, "octavo_choices,octavo_answers", "out")
+            cls.rolling = {ids: cls.evaluate(server, "octavo_rolling", f"rolling-{ids}", tokenized_requests=ids)
+                           ["octavo_rolling"]["bits_per_byte,none"] for ids in (True, False)}
 
     @classmethod
-    def evaluate(cls, server):
+    def evaluate(cls, server, tasks, out, tokenized_requests=True):
+        """The results by task."""
         arguments = (f"model={server.model},base_url={server.url}/v1/completions,tokenizer_backend=remote,"
-                     f"tokenized_requests=True,num_concurrent=4,max_retries=1,timeout=120")
+                     f"tokenized_requests={tokenized_requests},num_concurrent=4,max_retries=1,timeout=120")
         environment = {**os.environ, "HF_HOME": str(cls.folder / "hf"), "HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1"}
         run = subprocess.run([venv.folder() / "bin/lm_eval", "run", "--model", "local-completions", "--model_args", arguments,
-                              "--tasks", "octavo_choices,octavo_answers", "--include_path", ".", "--batch_size", "8",
-                              "--output_path", cls.folder / "out", "--log_samples"],
+                              "--tasks", tasks, "--include_path", ".", "--batch_size", "8",
+                              "--output_path", cls.folder / out, "--log_samples"],
                              cwd=TASKS, env=environment, capture_output=True, text=True, timeout=600)
         if run.returncode:
             raise AssertionError(run.stderr[-4000:])
+        return json.loads(next((cls.folder / out).rglob("results_*.json")).read_text())["results"]
 
     def samples(self, task):
         lines = next(self.folder.rglob(f"samples_{task}_*.jsonl")).read_text().splitlines()
@@ -77,6 +81,15 @@ class Evaluation(unittest.TestCase):
         lines = self.offline([{"prompt": s["arguments"]["gen_args_0"]["arg_0"],
                                "sampling_params": {"max_tokens": 12, "stop": ["\n"]}} for s in samples])
         self.assertEqual([line["outputs"][0]["text"] for line in lines], [s["resps"][0][0] for s in samples])
+
+    def test_rolling_log_likelihoods_are_the_same_by_text_and_by_ids(self):
+        """And those of the text with its control tokens, which offline are one token each."""
+        texts = [json.loads(line)["text"] for line in (TASKS / "texts.jsonl").read_text().splitlines()]
+        bits = 0
+        for line in self.offline([{"prompt": text, "sampling_params": {"max_tokens": 1, "prompt_logprobs": 1}} for text in texts]):
+            bits -= score(line, 1)[0] / math.log(2)
+        print("bits per byte by ids, by text, offline less the first token:", self.rolling, bits / sum(map(len, texts)))
+        self.assertAlmostEqual(self.rolling[True], self.rolling[False], delta=TOLERANCE)
 
 
 def score(line, context_length):

@@ -183,9 +183,6 @@ class Errors(ClientCase):
             self.assertEqual(field, error.body["param"])
             self.assertIn(field, error.message)
         self.raises(openai.BadRequestError, self.chat, stream=True, n=0)
-        tool = {"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties": {}}}}
-        error = self.raises(openai.BadRequestError, self.chat, tools=[tool])  # the stub's template has no place for them
-        self.assertEqual(("unsupported_parameter", "tools"), (error.code, error.param))
         long = self.raises(openai.BadRequestError, self.complete, prompt=[65] * 1_000_000)
         self.assertEqual("context_length_exceeded", long.code)
 
@@ -306,14 +303,39 @@ class Tools(ClientCase):
         self.assertEqual("Paris", cut.message.reasoning_content[:5])
 
 
-class NoTools(ClientCase):
-    """A template without a place for tools, though their form is known."""
+class GenericTools(ClientCase):
+    """A template without a place for tools: the model learns of them in the system's message."""
 
-    FLAGS = ["--tool-call-parser", "hermes", "--reasoning-parser", "none"]
+    FLAGS = ["--echo"]
+
+    def test_an_agents_loop(self):
+        tools, messages = [WEATHER], [{"role": "system", "content": "Be brief."}]
+        messages.append({"role": "user", "content": "Let me look.\n" + call_of("Paris") + "\n" + call_of("Rome")})
+        first = self.chat(messages=messages, tools=tools, max_tokens=400).choices[0]
+        self.assertEqual(("tool_calls", "Let me look."), (first.finish_reason, first.message.content))
+        self.assertEqual(['{"city": "Paris"}', '{"city": "Rome"}'], [c.function.arguments for c in first.message.tool_calls])
+        messages.append(first.message.model_dump())
+        messages += [{"role": "tool", "tool_call_id": c.id, "content": "12 degrees"} for c in first.message.tool_calls]
+        second = self.chat(messages=messages, tools=tools, max_tokens=400).choices[0]
+        self.assertEqual("\n".join(['<tool_response>\n{"name": "weather", "content": "12 degrees"}\n</tool_response>'] * 2),
+                         second.message.content)
+        self.chat(messages=messages, max_tokens=5)  # nor need they be offered again
+
+    def test_the_model_learns_of_them_unless_they_are_hidden(self):
+        told, hidden, none = (self.chat(max_tokens=1, **options).usage.prompt_tokens for options in
+                              ({"tools": [WEATHER]}, {"tools": [WEATHER], "tool_choice": "none"}, {}))
+        self.assertGreater(told, hidden + 100)
+        self.assertEqual(hidden, none)
+
+
+class NoTools(ClientCase):
+    """The same, without the help of the server."""
+
+    FLAGS = ["--tool-call-parser", "hermes", "--reasoning-parser", "none", "--no-generic-tools"]
 
     def test_tools_are_not_dropped_in_silence(self):
         error = self.raises(openai.BadRequestError, self.chat, tools=[WEATHER])
-        self.assertEqual("tools", error.param)
+        self.assertEqual(("unsupported_parameter", "tools"), (error.code, error.param))
         self.assertIn("no place for tools", error.message)
         self.assertTrue(self.chat(tools=[WEATHER], tool_choice="none").choices)
 

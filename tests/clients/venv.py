@@ -1,4 +1,4 @@
-"""The environment in which scripts/fetch-clients puts the packages of these tests: found by the hash of its list."""
+"""The environments in which scripts/fetch-clients puts the packages of these tests, each found by the hash of its list."""
 
 import hashlib
 import os
@@ -9,18 +9,19 @@ ROOT = Path(__file__).resolve().parents[2]
 SKIPPED = 77
 
 
-def folder():
+def folder(packages="test-clients.txt"):
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    content = (ROOT / "scripts/test-clients.txt").read_bytes()
+    content = (ROOT / "scripts" / packages).read_bytes()
     return cache / "octavo" / f"test-venv-{hashlib.sha256(content).hexdigest()[:12]}"
 
 
-def enter():
+def enter(packages="test-clients.txt"):
     """Goes on in that environment's Python. Without it the test is skipped, unless OCTAVO_REQUIRE_CLIENTS is set."""
-    if Path(sys.prefix) == folder():
+    here = folder(packages)
+    if Path(sys.prefix) == here:
         return
-    if (folder() / "complete").is_file():
-        python = str(folder() / "bin/python")
+    if (here / "complete").is_file():
+        python = str(here / "bin/python")
         os.execv(python, [python, "-B", *sys.argv])
-    print("The clients are not installed: run scripts/fetch-clients.", file=sys.stderr)
+    print(f"The clients are not installed: run scripts/fetch-clients {packages}.", file=sys.stderr)
     sys.exit(1 if os.environ.get("OCTAVO_REQUIRE_CLIENTS") else SKIPPED)

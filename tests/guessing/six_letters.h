@@ -160,6 +160,7 @@ class Expected {
                                                   .seed = 0,
                                                   .history = {prompt_, answer_},
                                                   .eog = {},
+                                                  .rules = &rules_,
                                                   .allowed = allowed});
     for (const auto& entry : next.value().entries) {
       answer_.push_back(entry.id);
@@ -169,6 +170,7 @@ class Expected {
   }
 
   const Filter& filter_;
+  const TokenRules rules_ = TokenRules::create(filter_.params, {}, kTokens).value();
   Sampler sampler_{kTokens};
   std::vector<TokenId> prompt_ = prompt(), answer_;
 };

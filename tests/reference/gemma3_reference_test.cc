@@ -1,5 +1,7 @@
 // Gemma 3 270M, Q4_K_M: windows of 512 positions, two rotations, weights in five types. Its terms
 // keep it from being fetched unasked, so it may be missing.
+#include <filesystem>
+
 #include "support/reference_check.h"
 
 namespace octavo {

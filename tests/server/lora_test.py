@@ -91,6 +91,25 @@ class Served(LoraCase):
                                          "max_tokens": 4}).json
         self.assertEqual("one", answer["model"])
 
+    def test_every_route_knows_every_name(self):
+        text = {"prompt": "a"}
+        bodies = {COMPLETIONS: {**text, "max_tokens": 1}, "/v1/embeddings": {"input": "a"}, "/tokenize": text,
+                  CHAT: {"messages": [{"role": "user", "content": "a"}], "max_tokens": 1}, "/detokenize": {"tokens": [1]}}
+        for path, body in bodies.items():
+            for model in ("tiny", "one", "two", None):
+                with self.subTest(path=path, model=model):
+                    answer = self.server.post(path, {**body, "model": model})
+                    self.assertEqual(200, answer.status, answer.text)
+                    if path.startswith("/v1/"):
+                        self.assertEqual(model or "tiny", answer.json["model"])
+            for model in ("three", ""):
+                self.assertIn("tiny, one, two", self.refused(404, path, {**body, "model": model}))
+
+    def test_embeddings_are_the_adapters_own(self):
+        vectors = {model: self.server.post("/v1/embeddings", {"model": model, "input": "a text"}).json["data"][0]["embedding"]
+                   for model in ("tiny", "one", "two")}
+        self.assertEqual(3, len({tuple(vector) for vector in vectors.values()}))
+
     def test_the_same_as_offline(self):
         for flags, model in ((["--lora", self.one], "one"), ([], "tiny")):
             ids = ",".join(map(str, request(model, 5)["prompt"]))

@@ -29,7 +29,6 @@ void add_request(EngineCore& engine, Metrics& metrics, int id) {
   events.on_finish = [&](RequestOutput output) { metrics.on_finish(output); };
   SamplingParams params;
   params.max_tokens = 30;
-  metrics.on_submit(params.n, *params.max_tokens);
   engine.add(
       RequestId{id},
       {.prompt_token_ids = std::vector<TokenId>(40, TokenId{'a'}), .params = std::move(params)},

@@ -335,7 +335,9 @@ class Access(OperationsCase):
         self.assertEqual(200, self.status("POST", COMPLETIONS, "second", {**SHORT}))
 
     def test_foreign_pages_are_refused(self):
-        self.assertEqual(403, self.status("GET", "/v1/models", "first", Host="evil.example"))
+        self.assertEqual(403, self.status("GET", "/v1/models", Host="evil.example"))
+        self.assertEqual(403, self.status("GET", "/v1/models", "wrong", Host="evil.example"))
+        self.assertEqual(200, self.status("GET", "/v1/models", "first", Host="a.proxy.s.name"), "no page knows a key")
         self.assertEqual(403, self.status("GET", "/v1/models", "first", Origin="http://evil.example"))
         answer = self.server.call("OPTIONS", CHAT, headers={"Origin": "http://evil.example",
                                                             "Access-Control-Request-Method": "POST"})

@@ -2,7 +2,6 @@
 """What a request may say: what is wrong is refused with the name of the field, before anything runs."""
 
 import base64
-import gzip
 import json
 import struct
 import unittest
@@ -54,7 +53,8 @@ class Values(RequestCase):
         self.accepted(CHAT, max_completion_tokens=None)
         self.assertEqual(2, self.accepted(CHAT, max_tokens=None, max_completion_tokens=2, ignore_eos=True)
                          ["usage"]["completion_tokens"])
-        self.assertEqual(400, self.post(CHAT, max_tokens=3, max_completion_tokens=4).status)
+        both = self.accepted(CHAT, max_tokens=3, max_completion_tokens=4, ignore_eos=True)
+        self.assertEqual(4, both["usage"]["completion_tokens"], "the newer name counts")
 
     def test_no_tokens_at_all(self):
         for path in BOTH:
@@ -130,20 +130,17 @@ class Values(RequestCase):
         self.assertEqual(400, self.post(CHAT, top_logprobs=2).status, "top_logprobs without logprobs")
 
     def test_what_is_known_and_not_served_is_refused(self):
-        tool = {"type": "function", "function": {"name": "f", "parameters": {}}}
-        table = [(CHAT, "tools", [tool]), (CHAT, "tool_choice", "required"), (CHAT, "response_format", {"type": "json_object"}),
+        table = [(CHAT, "tool_choice", "required"), (CHAT, "response_format", {"type": "json_object"}),
                  (CHAT, "use_beam_search", True), (CHAT, "chat_template", "{{ messages }}"),
                  (COMPLETIONS, "suffix", "end"), (COMPLETIONS, "best_of", 2), (COMPLETIONS, "use_beam_search", True)]
         for path, field, value in table:
             self.refused(path, field, value)
-        for field in ("tools", "response_format"):
-            answer = self.post(CHAT, **{field: dict(table[2][2]) if field == "response_format" else [tool]})
-            self.assert_refused(answer, 400, code="unsupported_parameter")
+        self.assert_refused(self.post(CHAT, response_format={"type": "json_object"}), 400, code="unsupported_parameter")
 
     def test_neutral_values_and_unknown_names_are_accepted(self):
         self.accepted(CHAT, tool_choice="none", response_format={"type": "text"}, tools=None, metadata={"a": "b"},
                       store=False, parallel_tool_calls=True, no_such_field={"deep": [1, [2]]})
-        self.accepted(COMPLETIONS, best_of=1, suffix=None, no_such_field=1)
+        self.accepted(COMPLETIONS, best_of=1, suffix=None, grammar="", no_such_field=1)
         names = ("stop tools seed logit_bias response_format n top_p temperature max_tokens stream logprobs top_logprobs user "
                  "tool_choice presence_penalty frequency_penalty stream_options functions min_p top_k")
         self.accepted(CHAT, **dict.fromkeys(names.split()))
@@ -296,11 +293,11 @@ class Bodies(RequestCase):
         self.assert_refused(self.raw(good[:-1] + b',"max_tokens":4}'), 400)
 
     def test_a_null_character(self):
-        """It is text as any other; in a name it has no use."""
+        """It is text as any other."""
         self.accepted(CHAT, messages=[{"role": "user", "content": "a\0b"}])
         echoed = self.accepted(COMPLETIONS, prompt="a\0b", max_tokens=0, echo=True)
         self.assertEqual("a\0b", echoed["choices"][0]["text"])
-        self.assertEqual(400, self.post(CHAT, **{"us\0er": "x"}).status)
+        self.accepted(CHAT, **{"us\0er": "x", "metadata": {"a\0b": "c"}})
 
     def test_content_types(self):
         good = json.dumps(self.request(CHAT)).encode()
@@ -312,10 +309,9 @@ class Bodies(RequestCase):
         utf16 = self.raw(good, content_type="application/json; charset=UTF-16")
         self.assert_refused(utf16, 415)
         self.assertIn("UTF-8", utf16.json["error"]["message"])
-        packed = self.server.call("POST", CHAT, gzip.compress(good),
-                                  {"Content-Type": "application/json", "Content-Encoding": "gzip"})
+        packed = self.server.call("POST", CHAT, good, {"Content-Type": "application/json", "Content-Encoding": "br"})
         self.assert_refused(packed, 415)
-        self.assertIn("gzip", packed.json["error"]["message"])
+        self.assertIn("br", packed.json["error"]["message"])
 
     def test_routes(self):
         self.assert_refused(self.server.call("GET", "/v1/nothing"), 404)

@@ -47,7 +47,7 @@ class Server:
             self.process = subprocess.Popen(self.command, stdin=subprocess.DEVNULL, stdout=self.log,
                                             stderr=subprocess.STDOUT, env=self.env)
             self.port = wait_for("the line that says the port", self._announced)
-            wait_for("/ready", lambda: self.call("GET", "/ready").status == 200)
+            wait_for("/ready", self._is_ready)
         except BaseException:
             self.stop()
             self.log.close()
@@ -69,6 +69,13 @@ class Server:
             raise AssertionError(f"the server stopped with {self.process.returncode}: {self.output()}")
         found = re.search(r"http://[\w.]+:(\d+)", self.output())
         return found and int(found.group(1))
+
+    def _is_ready(self):
+        """One that loads its weights anew is away for a moment."""
+        try:
+            return self.call("GET", "/ready").status == 200
+        except ConnectionError:
+            return not self._announced()
 
     def output(self):
         return os.pread(self.log.fileno(), 1 << 24, 0).decode(errors="replace")

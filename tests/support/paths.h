@@ -1,39 +1,23 @@
 // Where tests find their files. Nothing else may be read.
 #pragma once
 
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <string>
 
 namespace octavo::testing {
 
 // Files of tests/data/*.tar.xz, unpacked into the build folder when it was configured.
-inline std::string unpacked(const std::string& name) { return OCTAVO_TEST_UNPACKED "/" + name; }
+std::string unpacked(const std::string& name);
 
 // A file of tests/data, which may lie in one of its archives.
-inline std::string test_data(const std::string& name) {
-  const std::string plain = OCTAVO_TEST_DATA "/" + name;
-  const std::string packed = unpacked(name);
-  return !std::filesystem::exists(plain) && std::filesystem::exists(packed) ? packed : plain;
-}
+std::string test_data(const std::string& name);
 
 // A tiny random model of some family, "NAME/FILE".
-inline std::string tiny_data(const std::string& name) { return test_data("tiny/" + name); }
+std::string tiny_data(const std::string& name);
 
 // The real models; scripts/fetch-model puts them there before the tests are run.
-inline std::string fetched_model(const std::string& file) {
-  const char* cache = std::getenv("XDG_CACHE_HOME");
-  const char* home = std::getenv("HOME");
-  const std::string root = cache && *cache ? cache : std::string(home ? home : "") + "/.cache";
-  return root + "/octavo/models/" + file;
-}
-inline std::string smollm2_path() { return fetched_model("smollm2-135m-q4_1.gguf"); }
+std::string fetched_model(const std::string& file);
+std::string smollm2_path();
 
-inline std::string read_file(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
+std::string read_file(const std::string& path);
 
 }  // namespace octavo::testing

@@ -1,13 +1,15 @@
 // `octavo serve` with a model without weights: what comes next is a function of what came before,
 // and a step takes as long as it is told. For tests of the server itself.
 //
-//   stub_server [--echo] [--faults] [--hang-ms N] [--load-delay-ms N] [--prefill-delay-ms N]
+//   stub_server [--echo] [--faults] [--fill-in-middle] [--hang-ms N] [--load-delay-ms N]
+//   [--prefill-delay-ms N]
 //   [--step-delay-ms N]
 //   [--num-blocks N] [flags of serve]
 //
 // --echo: the answer repeats the prompt, of a conversation its last message, and ends.
 // --faults: the model throws once an answer holds \x06 (in the forward) or \x07 (in the logits),
 // and does not return for --hang-ms once it holds \x15.
+// --fill-in-middle: the tokenizer has tokens to say that text is missing.
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -27,7 +29,7 @@ namespace octavo {
 namespace {
 
 struct StubOptions {
-  bool echo = false, faults = false;
+  bool echo = false, faults = false, fill_in_middle = false;
   int load_delay_ms = 0, prefill_delay_ms = 0, step_delay_ms = 0, num_blocks = 4096;
   int hang_ms = 3'600'000;
 };
@@ -114,11 +116,18 @@ std::unique_ptr<testing::StubModel> make_draft_model(int vocab_size,
                                               SlowStub::kLogitsRows);
 }
 
+void add_fill_in_middle(TokenizerSpec& spec) {
+  for (const char* spelling : {"<fim_prefix>", "<fim_suffix>", "<fim_middle>"})
+    testing::add_token(spec, spelling, TokenType::control);
+  spec.scores.clear();
+}
+
 Result<LoadedEngine> make_engine(const EngineOptions& options, const StubOptions& stub,
                                  Models& models) {
   OCTAVO_CHECK_OK(load_slowly(options, stub.load_delay_ms));
   TokenizerSpec spec = testing::tiny_byte_spec();
   spec.add_eos = true;
+  if (stub.fill_in_middle) add_fill_in_middle(spec);
   spec.chat_template = kTemplate;
   LoadedEngine engine;
   engine.pooling = {.type = PoolingType::mean, .size = 8};  // StubModel's
@@ -173,6 +182,8 @@ std::vector<std::string> split(int argc, char** argv, StubOptions& stub) {
       stub.echo = true;
     else if (flag == "--faults")
       stub.faults = true;
+    else if (flag == "--fill-in-middle")
+      stub.fill_in_middle = true;
     else if (flag == "--hang-ms")
       stub.hang_ms = number();
     else if (flag == "--load-delay-ms")

@@ -10,6 +10,7 @@
 #include "formats/gguf_tokenizer.h"
 #include "support/paths.h"
 #include "text/chat_input.h"
+#include "text/chat_messages.h"
 #include "text/chat_template.h"
 #include "text/tokenizer.h"
 
@@ -109,7 +110,7 @@ TEST(ToolPrompt, TextOfToolsNeverBecomesControlTokens) {
     messages[2]["role"] = "tool";
     messages[2]["content"] = messages[2]["tool_call_id"] = text;
     ChatTemplate::Input input;
-    input.messages = normalize_messages(messages, *chat).value();
+    input.messages = shape_messages(plain_messages(messages).value(), chat->traits());
     input.tools = Json::array({tool});
     const auto spans = chat->render(input);
     if (!spans) ADD_FAILURE() << name << ": " << spans.error().message;

@@ -1,9 +1,10 @@
-// Attention over the paged cache, written once against the vocabulary of vec.h. See AttentionItem
-// in api.h.
+// Attention over the paged cache (PagedAttention), written once against the vocabulary of vec.h.
+// See AttentionItem in api.h.
 //
 // Each part of 256 positions is computed whole: scores, their maximum, weights, weighted values;
-// then it is merged into the row's running result. Scores are in units of ln 2, so that a weight is
-// a power of two.
+// then it is merged into the row's running result, as FlashAttention's online softmax and the split
+// of Flash-Decoding do, but at places that never move. Scores are in units of ln 2, so that a
+// weight is a power of two.
 
 constexpr float kLog2E = 1.44269504088896341f;
 

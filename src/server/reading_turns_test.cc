@@ -1,0 +1,66 @@
+#include "server/reading_turns.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <memory>
+#include <thread>
+#include <vector>
+
+namespace octavo {
+namespace {
+
+const auto kRoom = [] { return true; };
+const auto kNoRoom = [] { return false; };
+
+TEST(ReadingTurns, WhoFindsNoRoomAndNobodyReadingIsToldSo) {
+  ReadingTurns turns;
+  EXPECT_FALSE(turns.begin(kNoRoom));
+  ASSERT_TRUE(turns.begin(kRoom));
+  { const ReadingTurns::End end(turns); }
+  EXPECT_FALSE(turns.begin(kNoRoom));
+}
+
+TEST(ReadingTurns, WhoFindsNoRoomWaitsForThoseWhoRead) {
+  ReadingTurns turns;
+  std::atomic<bool> is_free{false};
+  ASSERT_TRUE(turns.begin(kRoom));
+  auto first = std::make_unique<ReadingTurns::End>(turns);
+  std::atomic<int> begun{0}, tries{0};
+  std::thread waits([&] {
+    begun += turns.begin([&] { return ++tries, is_free.load(); });
+    const ReadingTurns::End end(turns);
+  });
+  while (tries == 0) std::this_thread::yield();
+  EXPECT_EQ(begun, 0);
+  is_free = true;
+  first.reset();
+  waits.join();
+  EXPECT_EQ(begun, 1);
+}
+
+TEST(ReadingTurns, ManyTakeTurns) {
+  ReadingTurns turns;
+  std::atomic<int> room{2}, done{0};
+  const auto reserve = [&] {
+    if (--room >= 0) return true;
+    ++room;
+    return false;
+  };
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 8; ++i)
+    threads.emplace_back([&] {
+      for (int k = 0; k < 200; ++k) {
+        if (!turns.begin(reserve)) continue;
+        const ReadingTurns::End end(turns);
+        ++done;
+        ++room;
+      }
+    });
+  for (auto& thread : threads) thread.join();
+  EXPECT_EQ(done, 1600) << "whoever found no room saw somebody read";
+  EXPECT_EQ(room, 2);
+}
+
+}  // namespace
+}  // namespace octavo

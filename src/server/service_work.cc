@@ -1,0 +1,87 @@
+// What requests take while workers read them: memory by the budget, and an end whatever happens.
+#include <malloc.h>
+
+#include <exception>
+#include <new>
+
+#include "server/body_work.h"
+#include "server/service.h"
+
+namespace octavo {
+namespace {
+
+constexpr size_t kTrimAfterBytes = size_t{16} << 20;
+constexpr int kQuietTicks = 4;  // then their last words have been written, too
+
+ApiError out_of_memory() {
+  return {.status = 503,
+          .message =
+              "the server has no memory left for this request; try again later, or send less "
+              "at once",
+          .type = "service_unavailable",
+          .code = "out_of_memory",
+          .retry_after_s = 1};
+}
+
+ApiError mistake(const std::exception& error) {
+  return {.status = 500,
+          .message = std::string("the server made a mistake: ") + error.what(),
+          .type = "server_error"};
+}
+
+}  // namespace
+
+void Service::work(const Exchange& exchange, Work answer, const std::stop_token& stop) noexcept {
+  try {
+    try {
+      work_on_body(exchange, answer, stop);
+    } catch (const std::bad_alloc&) {
+      std::string().swap(exchange->body());
+      respond(exchange, out_of_memory());
+    } catch (const std::exception& error) {
+      respond(exchange, mistake(error));
+    }
+  } catch (...) {
+    // Not even for that: an exchange that is dropped is answered without.
+  }
+}
+
+void Service::work_on_body(const Exchange& exchange, Work answer, const std::stop_token& stop) {
+  const auto weight =
+      prepare_body(*exchange, {.max_body_bytes = options_.http.limits.max_body_bytes,
+                               .max_memory_bytes = options_.http.limits.max_request_memory_bytes});
+  if (!weight) return refuse_body(exchange, weight.error());
+  const size_t bytes = working_bytes(*weight);
+  if (!reading_.begin([&] { return exchange->reserve(bytes); }))
+    return refuse_body(exchange, no_room(bytes));
+  const ReadingTurns::End end(reading_);
+  (this->*answer)(exchange, stop);
+  release_body(*exchange, *weight);
+}
+
+void Service::refuse_body(const Exchange& exchange, const ApiError& error) {
+  if (error.status == 503 && state_ != ServiceState::loading)
+    serving_.metrics->on_rejection(error.code);
+  respond(exchange, error);
+}
+
+bool Service::has_good_weights() const {
+  return state_ == ServiceState::loading || !serving_.loaded.pack_job ||
+         serving_.loaded.pack_job->status().has_value();
+}
+
+// The C library keeps what is freed, in parts for each thread, so that the largest request ever
+// would be paid for until the end.
+void Service::trim_memory() {
+  if (!http_) return;
+  const uint64_t taken = http_->request_memory_taken_bytes();
+  if (num_working_ > 0 || taken - trimmed_at_ < kTrimAfterBytes) {
+    quiet_ticks_ = 0;
+    return;
+  }
+  if (++quiet_ticks_ < kQuietTicks) return;
+  trimmed_at_ = taken;
+  malloc_trim(0);
+}
+
+}  // namespace octavo
