@@ -186,12 +186,6 @@ class BenchServe(unittest.IsolatedAsyncioTestCase):
         self.assertEqual(page.count('class="panel"'), 3)
         self.assertLess(page.index("Output tokens per second: best with"), page.index("<table"))
 
-    async def test_progress_is_told_in_a_pipe(self):
-        # Six seconds at least, of which five pass before anything is said.
-        await self.bench(StubApi(gap_s=0.3), "--num-prompts", "10", "--max-concurrency", "1", "--output-len", "2",
-                         "--num-warmups", "0")
-        self.assertRegex(self.err, r"octavo: \d+ of 10 requests answered\n")
-
     async def test_a_run_without_any_answer_fails_and_is_kept(self):
         Path(self.path("f.jsonl")).write_text('{"prompt":"fault-500"}\n' * 3, encoding="utf-8")
         run, result = await self.bench(StubApi(), "--dataset", "jsonl", "--dataset-path", self.path("f.jsonl"),
