@@ -138,15 +138,16 @@ class Limited(unittest.TestCase):
         self.assertTrue(is_well(server))
 
     def test_every_shape_is_answered(self):
+        """A second round takes no more than the first has left: caches and tables are full then."""
         with self.serve() as server:
-            touch_cache(server)
-            before = resident(server)
-            for name, (path, body) in shapes().items():
-                with self.subTest(name):
-                    self.assert_goes_on(server, [server.call("POST", path, encode(body), JSON)])
-            after = settled(server, 1.1 * before)
-            print(f"{before / MIB:.0f} MiB before, {after / MIB:.0f} after")
-            self.assertLess(after, 1.1 * before)
+            left = []
+            for _ in range(2):
+                for name, (path, body) in shapes().items():
+                    with self.subTest(name):
+                        self.assert_goes_on(server, [server.call("POST", path, encode(body), JSON)])
+                left.append(settled(server, 1.1 * left[0] if left else 0))
+            print(f"{left[0] / MIB:.0f} MiB after a round, {left[1] / MIB:.0f} after two")
+            self.assertLess(left[1], 1.1 * left[0])
 
     def test_many_large_ones_at_once(self):
         with self.serve() as server:
