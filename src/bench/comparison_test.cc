@@ -98,9 +98,12 @@ TEST(Comparison, OfChunksEndsWithTheLongPrompt) {
                                    .prompt = Lengths::fixed(4),
                                    .output = Lengths::fixed(180),
                                    .intruder = LongPrompt{60, 0}};
-  const auto result = compare("chunking", options);
+  auto result = compare("chunking", options);
   // A machine that stands still for a while may let the streams end before the prompt comes.
-  if (!result && result.error().message.find("in every run") != std::string::npos) GTEST_SKIP();
+  const auto came_too_late = [&] {
+    return !result && result.error().message.find("in every run") != std::string::npos;
+  };
+  for (int more = 5; came_too_late() && more > 0; --more) result = compare("chunking", options);
   ASSERT_TRUE(result) << result.error().message;
   EXPECT_TRUE(has_note(*result, "3 streams are being written when a prompt of 60 tokens"));
   for (const RunResult& run : result->runs) {
