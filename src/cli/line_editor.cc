@@ -125,6 +125,8 @@ LineEditor::~LineEditor() = default;
 std::optional<std::string> LineEditor::read(std::string_view prompt) {
   impl_->prompt = prompt;
   ask_terminal(kMarkPastes);
+  // Left to itself the library shows the prompt first, and a key typed in between is the system's.
+  el_set(impl_->editor, EL_PREP_TERM, 1);
   std::optional<std::string> text;
   do {
     impl_->dropped = false;

@@ -73,7 +73,8 @@ Result<void> OpenAiBatchRun::take_one(const Options& options) {
 
 void OpenAiBatchRun::ask(size_t index) {
   Asked& asked = asked_[index];
-  asked.alone = num_open_++ == 0;
+  // Of two, the later may come to the server first.
+  alone_ = num_open_++ == 0 ? std::optional(index) : std::nullopt;
   calls_.post(asked.line.url, asked.line.body, openai_result_id(asked.head),
               [this, index](http::Response response) {
                 const std::lock_guard lock(mutex_);
@@ -99,7 +100,7 @@ void OpenAiBatchRun::note(size_t index, const http::Response& response, bool sto
   --num_open_;
   if (stopping && response.status == kStopped) return;
   Asked& asked = asked_[index];
-  const bool is_refused = response.status == kBusy && !asked.alone;
+  const bool is_refused = response.status == kBusy && alone_ != index;
   is_full_ = is_refused && num_open_ > 0;
   if (is_refused)
     refused_.push_back(index);

@@ -35,7 +35,6 @@ class OpenAiBatchRun {
     ResultHead head;
     nlohmann::ordered_json custom_id;
     OpenAiLine line;
-    bool alone = false;  // no other was with the server when it was asked
     std::optional<OpenAiResult> result;
   };
 
@@ -55,6 +54,7 @@ class OpenAiBatchRun {
   bool is_full_ = false;           // it still is, as far as is known
   size_t next_index_ = 0, next_written_ = 0;
   size_t num_open_ = 0;  // with the server
+  std::optional<size_t> alone_;  // the one that is, and no other was since it was asked
   bool exhausted_ = false;
 
   std::mutex mutex_;  // of what follows

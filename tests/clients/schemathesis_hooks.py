@@ -8,6 +8,7 @@ import schemathesis
 MODEL = os.environ["OCTAVO_SERVED_MODEL"]
 # Two fields that do not go together, lengths in tokens or bytes, and what a template says of a conversation.
 BETWEEN_FIELDS = {"min_tokens", "n", "best_of", "continue_final_message"}
+TWO_NAMES = "mean the same and differ"  # of one field of a message
 OF_LENGTHS = {"context_length_exceeded", "too_many_prompts"}
 OF_THE_MODEL = {"template_error", "unsupported"}
 
@@ -34,5 +35,7 @@ def what_the_schema_allows_is_taken(ctx, response, case):
         return
     error = response.json()["error"]
     if error["param"] in BETWEEN_FIELDS or error["code"] in OF_LENGTHS | OF_THE_MODEL:
+        return
+    if TWO_NAMES in error["message"]:
         return
     raise AssertionError(f"allowed by the schema and refused: {error}")
