@@ -53,7 +53,7 @@ class OpenAiBatchRun {
   std::deque<size_t> refused_;     // the server's queue was full: to be asked again
   bool is_full_ = false;           // it still is, as far as is known
   size_t next_index_ = 0, next_written_ = 0;
-  size_t num_open_ = 0;  // with the server
+  size_t num_open_ = 0;          // with the server
   std::optional<size_t> alone_;  // the one that is, and no other was since it was asked
   bool exhausted_ = false;
 

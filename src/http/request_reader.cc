@@ -15,6 +15,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "base/memory_shortage.h"
 #include "http/hex.h"
 #include "http/host.h"
 
@@ -114,6 +115,7 @@ void RequestReader::fault(int status, std::string why) {
 
 RequestReader::State RequestReader::feed(std::string& inbox) {
   try {
+    const MayRunOutOfMemory this_request;
     read(inbox);
   } catch (const std::bad_alloc&) {
     std::string().swap(body_.body());

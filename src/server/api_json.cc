@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/memory_shortage.h"
 #include "formats/quote.h"
 
 namespace octavo {
@@ -14,10 +15,19 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+// Ends a value from its leaves on. The library's destructor lists all of it first, which takes
+// memory where there may be none.
+void take_apart(Json& value) {
+  if (!value.is_structured()) return;
+  for (Json& item : value) take_apart(item);
+  value.clear();
+}
+
 // Builds the values bottom-up, each in its final size, from the parser's events.
 class BodyReader final : public nlohmann::json_sax<Json> {
  public:
   BodyReader(BodyFields& fields, size_t num_bytes) : fields_(fields), num_bytes_(num_bytes) {}
+  ~BodyReader() override;  // of what was not read to its end, too
 
   bool null() override { return add(nullptr); }
   bool boolean(bool value) override { return add(value); }
@@ -77,6 +87,13 @@ class BodyReader final : public nlohmann::json_sax<Json> {
   size_t num_values_ = 0;
 };
 
+BodyReader::~BodyReader() {
+  for (Frame& frame : open_) {
+    for (Json& item : frame.items) take_apart(item);
+    for (auto& member : frame.members) take_apart(member.second);
+  }
+}
+
 bool BodyReader::open(bool is_object) {
   if (open_.empty() && !is_object) return refuse("the body must be a JSON object");
   if (open_.size() == kMaxBodyDepth)
@@ -98,10 +115,11 @@ bool BodyReader::add(Json value) {
 }
 
 bool BodyReader::end_object() {
+  // A refused frame stays for the destructor.
+  if (open_.size() == 1) return keep_fields(open_.back());
+  if (!check_keys(open_.back())) return false;
   Frame frame = std::move(open_.back());
   open_.pop_back();
-  if (open_.empty()) return keep_fields(frame);
-  if (!check_keys(frame)) return false;
   Json object = Json::object();
   auto& members = object.get_ref<Json::object_t&>();
   // Its own emplace() would look through all members for the key.
@@ -153,7 +171,10 @@ ApiResult<BodyFields> parse_body(std::string_view body) {
     return refuse(fmt::format("the body is not JSON: U+0000 at byte {}", at + 1));
   BodyFields fields;
   BodyReader reader(fields, body.size());
-  Json::sax_parse(body.begin(), body.end(), &reader);
+  {
+    const MayRunOutOfMemory this_body;
+    Json::sax_parse(body.begin(), body.end(), &reader);
+  }
   if (reader.error) return tl::unexpected(std::move(*reader.error));
   return fields;
 }

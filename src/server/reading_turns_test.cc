@@ -15,21 +15,21 @@ const auto kNoRoom = [] { return false; };
 
 TEST(ReadingTurns, WhoFindsNoRoomAndNobodyReadingIsToldSo) {
   ReadingTurns turns;
-  EXPECT_FALSE(turns.begin(kNoRoom));
-  ASSERT_TRUE(turns.begin(kRoom));
-  { const ReadingTurns::End end(turns); }
-  EXPECT_FALSE(turns.begin(kNoRoom));
+  EXPECT_FALSE(turns.begin(1, kNoRoom));
+  ASSERT_TRUE(turns.begin(1, kRoom));
+  { const ReadingTurns::End end(turns, 1); }
+  EXPECT_FALSE(turns.begin(1, kNoRoom));
 }
 
 TEST(ReadingTurns, WhoFindsNoRoomWaitsForThoseWhoRead) {
   ReadingTurns turns;
   std::atomic<bool> is_free{false};
-  ASSERT_TRUE(turns.begin(kRoom));
-  auto first = std::make_unique<ReadingTurns::End>(turns);
+  ASSERT_TRUE(turns.begin(1, kRoom));
+  auto first = std::make_unique<ReadingTurns::End>(turns, 1);
   std::atomic<int> begun{0}, tries{0};
   std::thread waits([&] {
-    begun += turns.begin([&] { return ++tries, is_free.load(); });
-    const ReadingTurns::End end(turns);
+    begun += turns.begin(1, [&] { return ++tries, is_free.load(); });
+    const ReadingTurns::End end(turns, 1);
   });
   while (tries == 0) std::this_thread::yield();
   EXPECT_EQ(begun, 0);
@@ -37,6 +37,12 @@ TEST(ReadingTurns, WhoFindsNoRoomWaitsForThoseWhoRead) {
   first.reset();
   waits.join();
   EXPECT_EQ(begun, 1);
+}
+
+TEST(ReadingTurns, WhatTheSystemWouldNotGiveIsNoRoom) {
+  ReadingTurns turns;
+  EXPECT_FALSE(turns.begin(size_t{1} << 60, kRoom));
+  EXPECT_TRUE(turns.begin(size_t{1} << 30, kRoom));
 }
 
 TEST(ReadingTurns, ManyTakeTurns) {
@@ -51,8 +57,8 @@ TEST(ReadingTurns, ManyTakeTurns) {
   for (int i = 0; i < 8; ++i)
     threads.emplace_back([&] {
       for (int k = 0; k < 200; ++k) {
-        if (!turns.begin(reserve)) continue;
-        const ReadingTurns::End end(turns);
+        if (!turns.begin(1, reserve)) continue;
+        const ReadingTurns::End end(turns, 1);
         ++done;
         ++room;
       }

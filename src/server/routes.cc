@@ -189,6 +189,7 @@ http::Response Service::fault(int status, const std::string& why) {
                       .type = status >= 500 ? "server_error" : "invalid_request_error",
                       .code = status == 413   ? "request_too_large"
                               : status == 408 ? "request_timeout"
+                              : status == 503 ? "server_busy"
                                               : ""});
 }
 

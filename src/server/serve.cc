@@ -10,6 +10,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/memory_shortage.h"
 #include "http/open_files.h"
 #include "http/server.h"
 #include "server/clock.h"
@@ -22,6 +23,8 @@ constexpr std::chrono::milliseconds kTick{50};
 constexpr double kCutGrace_s = 3;                // for the last words of answers that were cut
 constexpr double kFlushGrace_s = 1;              // for bytes that are on their way to clients
 constexpr std::chrono::seconds kCloseGrace{10};  // for the engine's present step
+constexpr std::chrono::seconds kMemoryPatience{
+    5};  // until the requests in work have given up theirs
 constexpr int64_t kFewOpenFiles = 4096;
 constexpr int64_t kOtherFiles = 64;  // beside those of clients that are served
 
@@ -183,6 +186,7 @@ Result<bool> serve_once(ServeOptions& options, const EngineOptions& engine, Log&
 Result<void> serve(ServeOptions options, EngineOptions engine, Log& log, const ServeHooks& hooks,
                    std::stop_token stop, std::stop_token at_once) {
   engine.stop_loading = stop;
+  const MemoryShortage shortage(kMemoryPatience);
   for (int damages = 1;; ++damages) {
     OCTAVO_TRY(const bool has_ended, serve_once(options, engine, log, hooks, stop, at_once));
     if (has_ended) return {};

@@ -52,9 +52,9 @@ void Service::work_on_body(const Exchange& exchange, Work answer, const std::sto
                                .max_memory_bytes = options_.http.limits.max_request_memory_bytes});
   if (!weight) return refuse_body(exchange, weight.error());
   const size_t bytes = working_bytes(*weight);
-  if (!reading_.begin([&] { return exchange->reserve(bytes); }))
+  if (!reading_.begin(bytes, [&] { return exchange->reserve(bytes); }))
     return refuse_body(exchange, no_room(bytes));
-  const ReadingTurns::End end(reading_);
+  const ReadingTurns::End end(reading_, bytes);
   (this->*answer)(exchange, stop);
   release_body(*exchange, *weight);
 }

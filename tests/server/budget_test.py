@@ -6,6 +6,7 @@ import contextlib
 import gzip
 import json
 import re
+import resource
 import unittest
 from pathlib import Path
 
@@ -76,18 +77,22 @@ def is_well(server):
 def settled(server, most):
     """Memory in use, once it is below so much, or after a few seconds."""
     try:
-        return wait_for("memory to be given back", lambda: (r := resident(server)) <= most and r, 10)
+        return wait_for("memory to be given back", lambda: (r := resident(server)) <= most and r, 3)
     except AssertionError:
         return resident(server)
 
 
-@unittest.skipIf(SANITIZED, "memory is another then")
+def limit_address_space(server, num_bytes):
+    resource.prlimit(server.process.pid, resource.RLIMIT_AS, (num_bytes, num_bytes))
+
+
 def touch_cache(server):
     """Pages of the KV cache become resident when they are first written: they are no request's memory."""
     path, body = shapes()["100 prompts"]
     server.call("POST", path, encode(body), JSON)
 
 
+@unittest.skipIf(SANITIZED, "memory is another then")
 class Estimates(unittest.TestCase):
     """No request takes more than was counted before it was read, so that the budget holds."""
 
@@ -148,6 +153,19 @@ class Limited(unittest.TestCase):
                 left.append(settled(server, 1.1 * left[0] if left else 0))
             print(f"{left[0] / MIB:.0f} MiB after a round, {left[1] / MIB:.0f} after two")
             self.assertLess(left[1], 1.1 * left[0])
+
+    def test_running_out_of_memory_ends_requests_alone(self):
+        """The budget is beyond what there is, so that nothing is refused for it."""
+        with Server(OCTAVO, *FLAGS, "--request-memory-bytes", "64GiB") as server:
+            self.assertTrue(is_well(server))
+            limit_address_space(server, memory_of(server, "VmSize") + 100 * MIB)
+            for name, (path, body) in shapes().items():
+                with self.subTest(name):
+                    data = encode(body)
+                    answers = at_once([lambda: server.call("POST", path, data, JSON)] * 6)
+                    self.assert_goes_on(server, answers)
+                    refusals = {answer.error["code"] for answer in answers if answer.status == 503}
+                    self.assertLessEqual(refusals, {"request_memory", "out_of_memory", "server_busy"})
 
     def test_many_large_ones_at_once(self):
         with self.serve() as server:
