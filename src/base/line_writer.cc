@@ -89,7 +89,11 @@ void LineWriter::State::write(std::string_view line) {
 }
 
 void LineWriter::State::run() {
-  for (std::string line; next(line);) write(line);
+  try {
+    for (std::string line; next(line);) write(line);
+  } catch (...) {
+    // No memory for a line: nothing is written any more, which is no reason to end the program.
+  }
   const std::lock_guard lock(mutex);
   has_ended = true;
   changed.notify_all();

@@ -16,6 +16,7 @@ std::atomic<bool> is_on = false;
 std::atomic<std::chrono::milliseconds::rep> patience_ms = 0;
 std::atomic<void*> reserve_of_all = nullptr;
 thread_local int may_run_out = 0;
+thread_local bool gives_up_sooner = false;
 thread_local std::chrono::steady_clock::time_point waits_since, failed_at;
 
 // Never touched, so that it takes addresses and no memory: for two million values of a JSON text,
@@ -23,6 +24,7 @@ thread_local std::chrono::steady_clock::time_point waits_since, failed_at;
 constexpr size_t kReserveBytes = size_t{64} << 20;
 constexpr std::chrono::milliseconds kLookAgain{5};
 constexpr size_t kTooFewToAsk = 1 << 20;
+constexpr int kSooner = 10;     // times less patient
 constexpr int kUnwinding = 10;  // times as patient: it goes before others, who end in the meantime
 // Two failures that are further apart belong to two waits.
 constexpr std::chrono::milliseconds kOneWait = 10 * kLookAgain;
@@ -42,10 +44,12 @@ void wait_for_memory() {
   const auto now = std::chrono::steady_clock::now();
   if (now - failed_at > kOneWait) waits_since = now;
   failed_at = now;
-  const std::chrono::milliseconds patience(patience_ms);
-  if (now - waits_since < (is_unwinding ? kUnwinding : 1) * patience)
+  std::chrono::milliseconds patience(patience_ms);
+  if (gives_up_sooner) patience /= kSooner;
+  if (is_unwinding) patience = kUnwinding * std::chrono::milliseconds(patience_ms);
+  if (now - waits_since < patience)
     std::this_thread::sleep_for(kLookAgain);
-  else if (!use_reserve())
+  else if (gives_up_sooner || !use_reserve())
     throw std::bad_alloc();
 }
 
@@ -75,6 +79,8 @@ MayRunOutOfMemory::MayRunOutOfMemory() {
   if (is_on && !reserve_of_all) keep_reserve();
   ++may_run_out;
 }
+
+void give_up_memory_sooner() { gives_up_sooner = true; }
 
 MayRunOutOfMemory::~MayRunOutOfMemory() { --may_run_out; }
 

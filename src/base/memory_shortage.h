@@ -20,6 +20,10 @@ class MemoryShortage {
   MemoryShortage& operator=(const MemoryShortage&) = delete;
 };
 
+// For a thread whose failures end one request only: it is not as patient as those that all depend
+// on, and leaves them what is kept.
+void give_up_memory_sooner();
+
 // What this thread does in the meantime may be given up: somebody catches std::bad_alloc.
 class MayRunOutOfMemory {
  public:

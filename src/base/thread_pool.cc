@@ -44,7 +44,7 @@ constexpr int allowed(uint64_t entry) {
 }
 
 // So long nobody asks why it takes so long: longer than the ends of ranges mostly are apart.
-constexpr auto kPatience = std::chrono::microseconds(20);
+constexpr auto kPatience = std::chrono::microseconds(50);
 // A thread that had no core for so long has lost it.
 constexpr auto kGlance = std::chrono::microseconds(10);
 // Waiting for threads that are at work costs a core, being woken tens of us.

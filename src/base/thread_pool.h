@@ -37,10 +37,12 @@ class Team {
   // A phase: body(begin, end) is called until all of [0, count) is done by the team. Each thread
   // begins with a range of its own, the same for equal arguments; who is done takes pieces of
   // the others' ranges. All that was written in the phases before is seen.
-  // even: in pieces of equal size, for work whose speed is that of one long read.
+  // even: in pieces of equal size, for work whose speed is that of one long read. least: in each
+  // piece, for a piece should take longer than it takes to hand it out.
   enum class Sharing { balanced, even };
   template <class Body>
-  void share(int64_t count, const Body& body, Sharing sharing = Sharing::balanced);
+  void share(int64_t count, const Body& body, Sharing sharing = Sharing::balanced,
+             int64_t least = 2);
 
   // The same with body(i) for 0 <= i < count, in this order, each on whichever thread is free.
   template <class Body>
@@ -67,7 +69,7 @@ class Team {
     return {count * index / size_, count * (index + 1) / size_};
   }
   template <class Body>
-  int64_t take_from(int owner, int64_t count, Sharing sharing, const Body& body);
+  int64_t take_from(int owner, int64_t count, Sharing sharing, int64_t least, const Body& body);
   template <class Work>
   void phase(const Work& work);
 
@@ -163,16 +165,17 @@ class ThreadPool {
 
 // Four pieces of equal size, or most of it in one piece, for work that is faster in large ones.
 // Products take two panels at a time.
-inline Cut cut_range(int64_t count, Team::Sharing sharing) {
-  const int64_t quarter = std::max<int64_t>(2, (count + 7) / 8 * 2);
+inline Cut cut_range(int64_t count, Team::Sharing sharing, int64_t least) {
+  const int64_t quarter = std::max((least + 1) / 2 * 2, (count + 7) / 8 * 2);
   if (sharing == Team::Sharing::even) return {count, quarter, quarter};
-  return {count, count - count / 4, std::max<int64_t>(2, count / 16)};
+  return {count, count - count / 4, std::max(least, count / 16)};
 }
 
 template <class Body>
-int64_t Team::take_from(int owner, int64_t count, Sharing sharing, const Body& body) {
+int64_t Team::take_from(int owner, int64_t count, Sharing sharing, int64_t least,
+                        const Body& body) {
   const auto [first, last] = range(count, owner);
-  const Cut cut = cut_range(last - first, sharing);
+  const Cut cut = cut_range(last - first, sharing, least);
   int64_t done = 0;
   for (int64_t piece; (piece = pool_.seat(owner).pieces.take(phase_, cut.pieces())) >= 0;) {
     const int64_t begin = first + cut.begin(piece), end = first + cut.begin(piece + 1);
@@ -195,14 +198,15 @@ void Team::phase(const Work& work) {
 // Who is done first waits for a moment before it looks at the others' ranges: it would slow down
 // those who are about to be done.
 template <class Body>
-void Team::share(int64_t count, const Body& body, Sharing sharing) {
+void Team::share(int64_t count, const Body& body, Sharing sharing, int64_t least) {
   if (count < 1) return;
   if (size_ == 1) return body(0, count);
   phase([&] {
-    if (pool_.report(take_from(index_, count, sharing, body), count)) return;
+    if (pool_.report(take_from(index_, count, sharing, least, body), count)) return;
     if (pool_.is_over_soon(phase_)) return;
     int64_t done = 0;
-    for (int i = 1; i < size_; ++i) done += take_from((index_ + i) % size_, count, sharing, body);
+    for (int i = 1; i < size_; ++i)
+      done += take_from((index_ + i) % size_, count, sharing, least, body);
     pool_.report(done, count);
   });
 }

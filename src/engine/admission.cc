@@ -67,6 +67,11 @@ tl::unexpected<Error> overflow(int64_t prompt, std::optional<int> max_tokens, in
 
 }  // namespace
 
+Result<void> check_prompt_length(int64_t num_tokens, int max_model_len) {
+  if (num_tokens > max_model_len) return overflow(num_tokens, std::nullopt, max_model_len);
+  return {};
+}
+
 Result<int> tokens_to_generate(const Request& request, int max_model_len) {
   const auto prompt = static_cast<int64_t>(request.prompt_token_ids.size());
   const std::optional<int> asked = request.pooling ? 0 : request.params.max_tokens;

@@ -33,4 +33,7 @@ Result<void> check_request(const Request& request, const AdmissionLimits& limits
 // max_tokens, if given, all of it.
 Result<int> tokens_to_generate(const Request& request, int max_model_len);
 
+// context_overflow if no request could have a prompt of so many tokens.
+Result<void> check_prompt_length(int64_t num_tokens, int max_model_len);
+
 }  // namespace octavo

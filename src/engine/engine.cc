@@ -50,7 +50,6 @@ Result<RequestId> Engine::submit(Request request, RequestEvents events) {
                 fmt::format("{} requests wait or run already, which is max_queue_len; try again "
                             "when some are done",
                             num_unfinished_));
-  ++num_unfinished_;
   events.on_finish = [this, told = std::move(events.on_finish)](RequestOutput output) {
     {
       const std::lock_guard place(mutex_);
@@ -65,6 +64,7 @@ Result<RequestId> Engine::submit(Request request, RequestEvents events) {
   commands_.push_back([id, handed, arrival_s](EngineCore& core) {
     core.add(id, std::move(handed->first), std::move(handed->second), arrival_s);
   });
+  ++num_unfinished_;  // nothing fails from here on
   wake_.notify_one();
   return id;
 }

@@ -3,6 +3,11 @@
 #include <algorithm>
 
 namespace octavo {
+namespace {
+
+constexpr int kReservedTokens = 256;
+
+}  // namespace
 
 std::string_view name(FinishReason reason) {
   switch (reason) {
@@ -28,8 +33,8 @@ Sequence::Sequence(int index, const SamplingParams& params, const AnswerRules& r
       stream_(rules.stops, params.include_stop_str_in_output),
       max_tokens_(max_tokens) {
   output_.index = index;
-  // So that a step allocates nothing but for the text.
-  output_.token_ids.reserve(static_cast<size_t>(max_tokens));
+  // So that a step seldom allocates but for the text.
+  output_.token_ids.reserve(static_cast<size_t>(std::min(max_tokens, kReservedTokens)));
 }
 
 std::string Sequence::commit(Sample sample) {

@@ -145,7 +145,8 @@ asio::awaitable<bool> Connection::handshake() {
   co_return !error && open_;
 }
 
-asio::awaitable<void> Connection::read_loop([[maybe_unused]] std::shared_ptr<Connection> self) {
+// No memory is the end of the connection, here and below.
+asio::awaitable<void> Connection::read_loop([[maybe_unused]] std::shared_ptr<Connection> self) try {
   std::array<char, kReadBytes> buffer;
   ErrorCode error;
   const size_t max_inbox = std::max(kInboxBytes, setup_->limits.max_header_bytes + 1);
@@ -160,9 +161,12 @@ asio::awaitable<void> Connection::read_loop([[maybe_unused]] std::shared_ptr<Con
     changed_.cancel();
   }
   peer_gone(error != asio::error::eof && error != asio::ssl::error::stream_truncated);
+} catch (...) {
+  peer_gone(true);
 }
 
-asio::awaitable<void> Connection::write_loop([[maybe_unused]] std::shared_ptr<Connection> self) {
+asio::awaitable<void> Connection::write_loop(
+    [[maybe_unused]] std::shared_ptr<Connection> self) try {
   std::string bytes;
   while (open_) {
     if (outbox_.empty()) {
@@ -189,6 +193,8 @@ asio::awaitable<void> Connection::write_loop([[maybe_unused]] std::shared_ptr<Co
     changed_.cancel();  // `linger` waits for this
     tell_written();
   }
+} catch (...) {
+  peer_gone(true);
 }
 
 // False: the connection has to end.
@@ -358,10 +364,11 @@ void Connection::peer_gone(bool lost) {
 void Connection::post(std::function<void()> work) { loop_->post(std::move(work)); }
 
 void Connection::answer(uint64_t id, Response response) {
-  post([self = shared_from_this(), id, response = std::move(response)] {
+  post([self = shared_from_this(), id, response = std::move(response)]() mutable {
     if (!self->is_current(id, Answer::open)) return;
     self->keep_alive_ = self->keep_alive_ && !response.close && !self->setup_->stopping;
-    self->send(response_text(response, self->is_head_ ? Framing::no_body : Framing::length,
+    self->send(response_text(std::move(response),
+                             self->is_head_ ? Framing::no_body : Framing::length,
                              self->keep_alive_));
     self->finish_answer();
   });
@@ -409,14 +416,15 @@ bool Connection::write(uint64_t id, std::string chunk) {
 
 void Connection::when_written(std::function<void()> work) {
   post([self = shared_from_this(), work = std::move(work)] {
-    self->written_ = work;
+    // What an answer before this one waited for will not come any more.
+    if (auto before = std::exchange(self->written_, work)) self->post(std::move(before));
     self->tell_written();
   });
 }
 
 void Connection::tell_written() {
   if (open_ && (is_writing_ || !outbox_.empty())) return;
-  if (const auto work = std::exchange(written_, nullptr)) work();
+  if (auto work = std::exchange(written_, nullptr)) post(std::move(work));
 }
 
 void Connection::end_stream(uint64_t id, std::string last) {

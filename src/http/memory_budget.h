@@ -11,9 +11,14 @@ namespace octavo::http {
 
 class MemoryBudget {
  public:
+  static constexpr size_t kSmallBytes = size_t{1} << 20;
+
   explicit MemoryBudget(size_t max_bytes) : max_bytes_(max_bytes) {}
 
   size_t max_bytes() const { return max_bytes_; }
+  // Of one share: the rest is for small ones, so that a large one does not keep them waiting.
+  size_t largest_bytes() const { return largest_share(max_bytes_); }
+  static constexpr size_t largest_share(size_t max_bytes) { return max_bytes - max_bytes / 8; }
   size_t used_bytes() const { return used_; }
   uint64_t taken_bytes() const { return taken_; }  // since the start; only grows
 
@@ -30,7 +35,7 @@ class MemoryBudget {
 
     // False: there is not so much left, and the share stays as it was.
     bool resize(size_t bytes) {
-      if (bytes > bytes_ && !budget_->take(bytes - bytes_)) return false;
+      if (bytes > bytes_ && !budget_->take(bytes - bytes_, budget_->room_for(bytes))) return false;
       if (bytes < bytes_) budget_->used_ -= bytes_ - bytes;
       bytes_ = bytes;
       return true;
@@ -42,14 +47,16 @@ class MemoryBudget {
   };
 
  private:
-  bool take(size_t bytes) {
-    if (bytes > max_bytes_) return false;
-    const bool has_room = used_.fetch_add(bytes) + bytes <= max_bytes_;
-    if (has_room)
-      taken_ += bytes;
-    else
-      used_ -= bytes;
-    return has_room;
+  // Of which a share of so many bytes may be the last part.
+  size_t room_for(size_t bytes) const { return bytes > kSmallBytes ? largest_bytes() : max_bytes_; }
+
+  bool take(size_t bytes, size_t room) {
+    size_t used = used_;
+    do {
+      if (used > room || bytes > room - used) return false;
+    } while (!used_.compare_exchange_weak(used, used + bytes));
+    taken_ += bytes;
+    return true;
   }
 
   const size_t max_bytes_;

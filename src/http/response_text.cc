@@ -25,7 +25,7 @@ std::string_view reason(int status) {
 
 }  // namespace
 
-std::string response_text(const Response& response, Framing framing, bool keep_alive) {
+std::string response_text(Response response, Framing framing, bool keep_alive) {
   std::string text = fmt::format("HTTP/1.1 {} {}\r\n", response.status, reason(response.status));
   add(text, "Date", fmt::format("{:%a, %d %b %Y %H:%M:%S GMT}", fmt::gmtime(std::time(nullptr))));
   if (!response.content_type.empty()) add(text, "Content-Type", response.content_type);
@@ -36,8 +36,9 @@ std::string response_text(const Response& response, Framing framing, bool keep_a
     add(text, "Content-Length", std::to_string(response.body.size()));
   add(text, "Connection", keep_alive ? "keep-alive" : "close");
   text += "\r\n";
-  if (framing == Framing::length && !has_no_body(response.status)) text += response.body;
-  return text;
+  if (framing != Framing::length || has_no_body(response.status)) return text;
+  // A body may take hundreds of megabytes, and mostly has room for the head.
+  return std::move(response.body.insert(0, text));
 }
 
 std::string chunk_text(std::string_view data) {

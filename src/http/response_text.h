@@ -16,7 +16,7 @@ enum class Framing : uint8_t {
 };
 
 // Head, and the body with Framing::length. Control characters in header values become spaces.
-std::string response_text(const Response& response, Framing framing, bool keep_alive);
+std::string response_text(Response response, Framing framing, bool keep_alive);
 std::string chunk_text(std::string_view data);
 
 }  // namespace octavo::http

@@ -127,6 +127,7 @@ class StepRunner {
     int64_t rows;
   };
   static Team::Sharing sharing_of(const StepOp& op);
+  static int64_t panels_of_a_piece(const StepOp& op);
   // Shares the panels of a product out: body(first panel, last).
   template <class Body>
   void share_panels(const StepOp& op, int64_t panels, const Body& body) {
@@ -134,7 +135,7 @@ class StepRunner {
       prepare_few();
       body(begin, end);
     };
-    team_.share(panels, prepared, sharing_of(op));
+    team_.share(panels, prepared, sharing_of(op), panels_of_a_piece(op));
   }
   Input input_of(const StepOp& op) const;
   Input expert_input(int expert, const float* rows, int64_t cols) const;

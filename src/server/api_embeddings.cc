@@ -49,9 +49,9 @@ class EmbeddingWriter : public AnswerWriter {
 
 // The first tokens of the text, and those that stand before and after every text.
 ApiResult<std::vector<TokenId>> cut_ids(const Tokenizer& tokenizer, const std::string& text,
-                                        std::vector<TokenId> ids, size_t most,
+                                        std::vector<TokenId> ids, size_t most, bool parse_special,
                                         const std::stop_token& stop) {
-  auto plain = tokenizer.encode(text, {.stop = stop});
+  auto plain = tokenizer.encode(text, {.parse_special = parse_special, .stop = stop});
   if (!plain) return tl::unexpected<ApiError>(to_api_error(plain.error()));
   const size_t extra = ids.size() - std::min(plain->size(), ids.size());
   size_t before = 0;
@@ -84,7 +84,7 @@ ApiResult<std::vector<TokenId>> ids_of(PromptInput& input, const EmbeddingReques
     return tl::unexpected(std::move(error));
   }
   if (!cut || ids->size() <= most) return std::move(*ids);
-  return cut_ids(tokenizer, text, std::move(*ids), most, stop);
+  return cut_ids(tokenizer, text, std::move(*ids), most, request.parse_special, stop);
 }
 
 constexpr char kAlphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";

@@ -77,6 +77,7 @@ TEST(Embeddings, CutOnlyWhenAsked) {
   EXPECT_EQ(with(8, "abcdef"), (std::vector<int>{bos, 'a', 'b', 'c', 'd', 'e', 'f', eos}));
   EXPECT_EQ(with(2, "abcdef"), (std::vector<int>{bos, eos}));
   EXPECT_EQ(with(1, "abcdef"), (std::vector<int>{bos}));
+  EXPECT_EQ(with(4, "a<eos>cdef"), (std::vector<int>{bos, 'a', eos, eos}));
   EXPECT_EQ(ids_of(requests_of(R"({"input":[1,2,3],"truncate_prompt_tokens":2})")[0]),
             (std::vector<int>{1, 2}));
 }

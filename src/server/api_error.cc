@@ -73,4 +73,14 @@ ApiError to_submit_error(const Error& error) {
           .retry_after_s = 1};
 }
 
+ApiError out_of_memory() {
+  return {.status = 503,
+          .message =
+              "the server has no memory left for this request; try again later, or send less "
+              "at once",
+          .type = "service_unavailable",
+          .code = "out_of_memory",
+          .retry_after_s = 1};
+}
+
 }  // namespace octavo

@@ -36,4 +36,7 @@ ApiError to_api_error(const Error& error);
 // means that the queue is full, which passes.
 ApiError to_submit_error(const Error& error);
 
+// Of the server's memory, which ended the request: 503.
+ApiError out_of_memory();
+
 }  // namespace octavo

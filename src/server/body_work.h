@@ -24,7 +24,7 @@ size_t kept_bytes(const BodyWeight& weight);
 
 struct BodyLimits {
   size_t max_body_bytes = 0;    // once it is decoded
-  size_t max_memory_bytes = 0;  // of all requests together
+  size_t max_memory_bytes = 0;  // of one request
 };
 
 // Decodes the body where it came compressed, and weighs it. 400: it is not of the coding that its

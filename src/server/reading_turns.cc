@@ -4,11 +4,12 @@
 
 namespace octavo {
 
-bool ReadingTurns::begin(size_t bytes, const std::function<bool()>& reserve) {
+bool ReadingTurns::begin(size_t bytes, const std::function<bool()>& reserve,
+                         const std::stop_token& stop) {
   std::unique_lock lock(mutex_);
   const auto try_it = [&] { return system_would_give(reading_bytes_ + bytes) && reserve(); };
   bool has_room = false;
-  ended_.wait(lock, [&] { return (has_room = try_it()) || num_reading_ == 0; });
+  ended_.wait(lock, stop, [&] { return (has_room = try_it()) || num_reading_ == 0; });
   if (!has_room) return false;
   ++num_reading_;
   reading_bytes_ += bytes;

@@ -7,14 +7,15 @@
 #include <cstddef>
 #include <functional>
 #include <mutex>
+#include <stop_token>
 
 namespace octavo {
 
 class ReadingTurns {
  public:
   // Waits until there is room for so many bytes, `reserve` of the budget included. False: there is
-  // not, and nobody reads any more.
-  bool begin(size_t bytes, const std::function<bool()>& reserve);
+  // not, and nobody reads any more, or it is to stop.
+  bool begin(size_t bytes, const std::function<bool()>& reserve, const std::stop_token& stop = {});
 
   // Of one that has begun: at its end the others may try.
   class End {
@@ -31,7 +32,7 @@ class ReadingTurns {
 
  private:
   std::mutex mutex_;  // of what follows
-  std::condition_variable ended_;
+  std::condition_variable_any ended_;
   int num_reading_ = 0;
   size_t reading_bytes_ = 0;
 };

@@ -224,19 +224,20 @@ void Service::work_on(const Route& route, Exchange exchange) {
   std::stop_source stop;
   exchange->on_disconnect([stop]() mutable { stop.request_stop(); });
   ++num_working_;
+  const std::shared_ptr<std::atomic<int>> working(&num_working_,
+                                                  [](std::atomic<int>* count) { --*count; });
   // How large a compressed body is shows only once it is read.
   const http::Request& request = exchange->request();
   const bool is_lengthy = route.is_lengthy || request.body.size() > kLargeBodyBytes ||
                           http::find_header(request.headers, "content-encoding");
   workers_->post(
-      [this, exchange = std::move(exchange), answer = std::get<Work>(route.answer),
-       stop]() mutable {
+      [this, exchange = std::move(exchange), answer = std::get<Work>(route.answer), stop,
+       working]() mutable {
         const std::stop_callback on_cut(cut_.get_token(), [&] { stop.request_stop(); });
         if (stop.stop_requested())
           respond(exchange, stopped());
         else
           work(exchange, answer, stop.get_token());
-        --num_working_;
       },
       is_lengthy ? Workers::Length::lengthy : Workers::Length::brief);
 }
@@ -409,16 +410,17 @@ void Service::get_tokenizer_info(const Exchange& exchange) {
 void Service::get_metrics(const Exchange& exchange) {
   if (state_ == ServiceState::loading) return respond(exchange, not_ready());
   const Engine& engine = *serving_.loaded.engine;
+  const HttpFigures http = http_figures();
   respond(
       exchange,
       http::Response{.content_type = "text/plain; version=0.0.4; charset=utf-8",
                      .headers = {},
                      .body = serving_.metrics->text(
                          {.heartbeat_age_s = engine.heartbeat().age_s(),
-                          .num_connections = http_ ? http_->num_connections() : 0,
+                          .num_connections = http.num_connections,
                           .num_open_requests = engine.num_unfinished(),
                           .max_queue_len = serving_.options.max_queue_len,
-                          .request_memory_bytes = http_ ? http_->request_memory_bytes() : 0,
+                          .request_memory_bytes = http.request_memory_bytes,
                           .max_request_memory_bytes = options_.http.limits.max_request_memory_bytes,
                           .num_dropped_log_lines = log_.num_dropped()})});
 }

@@ -56,7 +56,7 @@ class Running {
     http.on_head = [this](const http::Request& head) { return service_.check_head(head); };
     http.on_fault = &Service::fault;
     OCTAVO_TRY(server_, http::Server::start(std::move(http)));
-    service_.set_http(*server_);
+    service_.set_http(server_.get());
     port_ = server_->port();
     return {};
   }
@@ -106,6 +106,7 @@ class Running {
   void shut() {
     server_->stop_accepting();
     wait_for(kFlushGrace_s, [this] { return server_->num_connections() == 0; });
+    service_.set_http(nullptr);
     server_.reset();
     close();
   }

@@ -21,6 +21,10 @@
 namespace octavo {
 namespace {
 
+// Of the prompts' tokens and log-probabilities in an answer, and what one takes as JSON.
+constexpr int64_t kMostRepeated = int64_t{1} << 20;
+constexpr int64_t kRepeatedBytes = 300;
+
 // An engine that has been stuck this many times the limit does not come back.
 constexpr double kHopeless = 3;
 constexpr int kNiceness = 5;  // of work on requests: those that are being answered go first
@@ -78,6 +82,13 @@ std::string_view field_of(const Error& error) {
   for (const std::string_view field : {"tools", "continue_final_message", "chat_template_kwargs"})
     if (error.message.starts_with(field)) return field;
   return "messages";
+}
+
+// The list that an error of rules begins with or names.
+std::string_view list_of(const Error& error) {
+  for (const std::string_view field : {"logit_bias", "stop_token_ids", "allowed_token_ids"})
+    if (error.message.find(field) != std::string::npos) return field;
+  return "bad_words";
 }
 
 ApiError render_error(const Error& error) {
@@ -275,7 +286,7 @@ ApiError Service::refusal(const Error& error, std::string_view param) const {
 // Made once for all prompts, which then share them.
 ApiResult<std::shared_ptr<const AnswerRules>> Service::rules_of(GenerationRequest& request) const {
   auto rules = serving_.loaded.engine->take_rules(request.params);
-  if (!rules) return tl::make_unexpected(param_error(rules.error(), "bad_words"));
+  if (!rules) return tl::make_unexpected(param_error(rules.error(), list_of(rules.error())));
   return std::move(*rules);
 }
 
@@ -328,9 +339,17 @@ ApiResult<void> Service::add_suffix(CompletionRequest& request, const std::stop_
   const FillInMiddle& marks = *serving_.fill_in;
   const auto suffix = tokenizer.encode(request.suffix, {.stop = stop});
   if (!suffix) return tl::make_unexpected(refusal(suffix.error(), "suffix"));
+  // Of a thousand prompts, each with the suffix, none may be longer than what is refused later.
+  const auto fits = [&](size_t num_tokens) {
+    return request.truncate_prompt_tokens ? Result<void>()
+                                          : check_prompt_length(static_cast<int64_t>(num_tokens),
+                                                                serving_.limits.max_model_len);
+  };
   const bool has_bos = std::exchange(request.add_special_tokens, false) && tokenizer.adds_bos();
   for (PromptInput& input : request.prompts) {
     OCTAVO_TRY(const std::vector<TokenId> prefix, ids_of(input, request, stop));
+    if (const auto checked = fits(prefix.size() + suffix->size()); !checked)
+      return tl::make_unexpected(param_error(checked.error(), "suffix"));
     std::vector<TokenId> ids = prompt_between(marks, prefix, *suffix);
     if (has_bos) ids.insert(ids.begin(), *tokenizer.bos());
     input = std::move(ids);
@@ -405,6 +424,32 @@ ApiResult<Request> Service::prompt_of(ChatRequest& request, const std::stop_toke
   return prompt;
 }
 
+// A completion's choices each repeat the prompt, as far as that is asked for.
+std::optional<ApiError> Service::check_repeated(const GenerationRequest& request,
+                                                std::span<const Request> prompts) const {
+  const auto of_token = [](std::optional<int> logprobs, int64_t all) -> int64_t {
+    return !logprobs ? 0 : 1 + (*logprobs < 0 ? all : *logprobs);
+  };
+  const int64_t vocabulary = serving_.loaded.tokenizer->vocab_size();
+  int64_t values = 0;
+  for (const Request& prompt : prompts) {
+    const int64_t each = request.echo + request.return_token_ids +
+                         of_token(prompt.params.prompt_logprobs, vocabulary);
+    values += each * prompt.params.n * std::ssize(prompt.prompt_token_ids);
+  }
+  const auto budget = static_cast<int64_t>(options_.http.limits.max_request_memory_bytes);
+  if (values <= std::max(kMostRepeated, budget / kRepeatedBytes)) return std::nullopt;
+  return ApiError{
+      .status = 413,
+      .message = fmt::format(
+          "the answer would repeat {} tokens and log-probabilities of prompts, once for "
+          "each choice, more than --request-memory-bytes allows; ask for fewer choices "
+          "(n), or without prompt_logprobs, echo and return_token_ids",
+          values),
+      .param = "n",
+      .code = "request_too_large"};
+}
+
 template <class ApiRequest>
 void Service::start(const Exchange& exchange, ApiRequest& request, std::vector<Request> prompts,
                     std::string_view id_prefix,
@@ -445,9 +490,13 @@ void Service::start(const Exchange& exchange, ApiRequest& request, std::vector<R
     forget();
     throw;
   }
-  const std::lock_guard lock(mutex_);
-  // It may have ended already.
-  if (const auto found = sessions_.find(id); found != sessions_.end()) found->second = started;
+  {
+    const std::lock_guard lock(mutex_);
+    // It may have ended already.
+    if (const auto found = sessions_.find(id); found != sessions_.end()) found->second = started;
+  }
+  // cut_all() does not see it before.
+  if (cut_.stop_requested()) started->fail(shutting_down());
 }
 
 void Service::post_completions(const Exchange& exchange, const std::stop_token& stop) {
@@ -458,6 +507,7 @@ void Service::post_completions(const Exchange& exchange, const std::stop_token& 
   if (const auto error = check_generates()) return respond(exchange, *error);
   auto prompts = prompts_of(*request, stop);
   if (!prompts) return respond(exchange, prompts.error());
+  if (const auto error = check_repeated(*request, *prompts)) return respond(exchange, *error);
   for (Request& prompt : *prompts) prompt.adapter = *adapter;
   add_prediction(*request, *prompts, stop);
   start(exchange, *request, std::move(*prompts), "cmpl", texts_of(*request));

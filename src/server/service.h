@@ -88,7 +88,8 @@ class Service {
   std::string ailment() const;
   // What it is doing. Only once there is one.
   std::string engine_state() const;
-  void set_http(const http::Server& server) { http_ = &server; }  // for /metrics and tick()
+  // For /metrics and tick(); nullptr before it goes.
+  void set_http(const http::Server* server);
 
  private:
   struct Route;
@@ -146,6 +147,8 @@ class Service {
   ApiResult<Request> prompt_of(ChatRequest& request, const std::stop_token& stop) const;
   void set_format(ChatRequest& request, const TextSpan& end_of_prompt) const;
   ApiResult<Request> finish_prompt(GenerationRequest& request, std::vector<TokenId> ids) const;
+  std::optional<ApiError> check_repeated(const GenerationRequest& request,
+                                         std::span<const Request> prompts) const;
   void add_prediction(const GenerationRequest& request, std::span<Request> prompts,
                       const std::stop_token& stop) const;
   std::optional<ApiError> check_generates() const;
@@ -170,11 +173,20 @@ class Service {
   Serving serving_;  // set once, before state_ is ready
   std::unique_ptr<Workers> workers_, watchers_;
   std::stop_source cut_;  // of all work
-  const http::Server* http_ = nullptr;
-  std::atomic<int> num_working_{0};  // requests with the workers
+  struct HttpFigures {
+    int num_connections = 0;
+    size_t request_memory_bytes = 0;
+    uint64_t request_memory_taken_bytes = 0;
+  };
+  HttpFigures http_figures() const;
+
+  mutable std::mutex http_mutex_;
+  const http::Server* http_ = nullptr;  // under http_mutex_
+  std::atomic<int> num_working_{0};     // requests with the workers
   ReadingTurns reading_;
   uint64_t trimmed_at_ = 0;  // what requests had taken when memory was last given back
   int quiet_ticks_ = 0;      // since that was due
+  int untrimmed_ticks_ = 0;  // the same, busy or not
   bool told_stall_ = false;
   Watchdog watchdog_;
 

@@ -4,6 +4,7 @@
 #include <exception>
 #include <new>
 
+#include "http/memory_budget.h"
 #include "server/body_work.h"
 #include "server/service.h"
 
@@ -11,17 +12,8 @@ namespace octavo {
 namespace {
 
 constexpr size_t kTrimAfterBytes = size_t{16} << 20;
-constexpr int kQuietTicks = 4;  // then their last words have been written, too
-
-ApiError out_of_memory() {
-  return {.status = 503,
-          .message =
-              "the server has no memory left for this request; try again later, or send less "
-              "at once",
-          .type = "service_unavailable",
-          .code = "out_of_memory",
-          .retry_after_s = 1};
-}
+constexpr int kQuietTicks = 4;   // then their last words have been written, too
+constexpr int kBusyTicks = 200;  // some ten seconds: a server that is never quiet gives back, too
 
 ApiError mistake(const std::exception& error) {
   return {.status = 500,
@@ -49,11 +41,14 @@ void Service::work(const Exchange& exchange, Work answer, const std::stop_token&
 void Service::work_on_body(const Exchange& exchange, Work answer, const std::stop_token& stop) {
   const auto weight =
       prepare_body(*exchange, {.max_body_bytes = options_.http.limits.max_body_bytes,
-                               .max_memory_bytes = options_.http.limits.max_request_memory_bytes});
+                               .max_memory_bytes = http::MemoryBudget::largest_share(
+                                   options_.http.limits.max_request_memory_bytes)});
   if (!weight) return refuse_body(exchange, weight.error());
   const size_t bytes = working_bytes(*weight);
-  if (!reading_.begin(bytes, [&] { return exchange->reserve(bytes); }))
-    return refuse_body(exchange, no_room(bytes));
+  if (!reading_.begin(
+          bytes, [&] { return exchange->reserve(bytes); }, stop))
+    return stop.stop_requested() ? respond(exchange, stopped())
+                                 : refuse_body(exchange, no_room(bytes));
   const ReadingTurns::End end(reading_, bytes);
   (this->*answer)(exchange, stop);
   release_body(*exchange, *weight);
@@ -65,6 +60,18 @@ void Service::refuse_body(const Exchange& exchange, const ApiError& error) {
   respond(exchange, error);
 }
 
+void Service::set_http(const http::Server* server) {
+  const std::lock_guard lock(http_mutex_);
+  http_ = server;
+}
+
+Service::HttpFigures Service::http_figures() const {
+  const std::lock_guard lock(http_mutex_);
+  if (!http_) return {};
+  return {http_->num_connections(), http_->request_memory_bytes(),
+          http_->request_memory_taken_bytes()};
+}
+
 bool Service::has_good_weights() const {
   return state_ == ServiceState::loading || !serving_.loaded.pack_job ||
          serving_.loaded.pack_job->status().has_value();
@@ -73,13 +80,13 @@ bool Service::has_good_weights() const {
 // The C library keeps what is freed, in parts for each thread, so that the largest request ever
 // would be paid for until the end.
 void Service::trim_memory() {
-  if (!http_) return;
-  const uint64_t taken = http_->request_memory_taken_bytes();
-  if (num_working_ > 0 || taken - trimmed_at_ < kTrimAfterBytes) {
-    quiet_ticks_ = 0;
+  const uint64_t taken = http_figures().request_memory_taken_bytes;
+  if (taken - trimmed_at_ < kTrimAfterBytes) {
+    untrimmed_ticks_ = quiet_ticks_ = 0;
     return;
   }
-  if (++quiet_ticks_ < kQuietTicks) return;
+  quiet_ticks_ = num_working_ > 0 ? 0 : quiet_ticks_ + 1;
+  if (quiet_ticks_ < kQuietTicks && ++untrimmed_ticks_ < kBusyTicks) return;
   trimmed_at_ = taken;
   malloc_trim(0);
 }

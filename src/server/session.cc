@@ -22,6 +22,20 @@ constexpr int64_t kLongAnswer = 4096;  // tokens
 std::string sse(std::string_view json) { return fmt::format("data: {}\n\n", json); }
 
 constexpr size_t kLargeEvent = 64 << 10;  // bytes
+constexpr int64_t kManyEntries = 1000;    // of log-probabilities: a millisecond or so
+// What the engine said while a large event is being written. Log-probabilities of a whole
+// vocabulary take 2 MB a token.
+constexpr int64_t kMostWaiting = 32 << 20;
+
+// Log-probabilities in the event's JSON.
+int64_t entries_of(const ChoiceEvent& event, const RequestOutput* prompt) {
+  int64_t entries = 0;
+  for (const TokenLogprobs& token : event.logprobs) entries += std::ssize(token.entries);
+  if (!prompt) return entries;
+  for (const auto& token : prompt->prompt_logprobs)
+    if (token) entries += std::ssize(token->entries);
+  return entries;
+}
 
 constexpr std::string_view kDone = "data: [DONE]\n\n";
 
@@ -60,7 +74,14 @@ std::shared_ptr<Session> Session::start(SessionContext& context,
                                         SessionRequest request, std::function<void()> on_end) {
   std::shared_ptr<Session> session(
       new Session(context, std::move(exchange), std::move(request), std::move(on_end)));
-  if (const auto error = session->enter_and_submit()) {
+  std::optional<ApiError> error;
+  try {
+    error = session->enter_and_submit();
+  } catch (...) {
+    session->abandon();
+    throw;
+  }
+  if (error) {
     session->exchange_->post([session, error] {
       session->end_with(*error);
       session->finish();
@@ -109,8 +130,10 @@ std::optional<ApiError> Session::enter_and_submit() {
     context_.metrics.on_rejection(refused->reason);
     return refusal(*refused);
   }
+  num_to_submit_ = prompts_.size();
   for (size_t i = 0; i < prompts_.size(); ++i) {
     const auto id = context_.engine.submit(std::move(request_.prompts[i]), events_of(i));
+    --num_to_submit_;
     if (!id) {
       fail(to_submit_error(id.error()));
       // It ends like one that the engine took.
@@ -125,6 +148,13 @@ std::optional<ApiError> Session::enter_and_submit() {
     if (cancelled_) context_.engine.cancel(*id);
   }
   return std::nullopt;
+}
+
+// Of what it entered, whatever went wrong.
+void Session::abandon() {
+  for (size_t i = prompts_.size() - num_to_submit_; i < prompts_.size(); ++i)
+    context_.gate.leave(prompts_[i].n, prompts_[i].num_tokens, std::nullopt);
+  cancel_all();
 }
 
 ApiError Session::refusal(const AdmissionGate::Refusal& refused) const {
@@ -204,6 +234,7 @@ void Session::on_finish(size_t index, RequestOutput output) {
 }
 
 void Session::push(Item item) {
+  waiting_bytes_ += bytes_of(item);
   const std::lock_guard lock(mutex_);
   items_.push_back(std::move(item));
   if (std::exchange(has_posted_, true)) return;
@@ -222,11 +253,23 @@ void Session::take_items() {
     has_posted_ = false;
   }
   const auto self = shared_from_this();  // the last item may be all that holds it
-  while (!taken_.empty() && !is_writing_) {
+  if (is_writing_ && waiting_bytes_ > kMostWaiting) end_with(slow_reader());
+  // What comes after an answer is only counted.
+  while (!taken_.empty() && (!is_writing_ || answered_)) {
     Item item = std::move(taken_.front());
     taken_.pop_front();
+    waiting_bytes_ -= bytes_of(item);
     take(item);
   }
+}
+
+int64_t Session::bytes_of(const Item& item) {
+  auto bytes = static_cast<int64_t>(sizeof(Item));
+  if (!item.event) return bytes;
+  bytes += std::ssize(item.event->text) + std::ssize(item.event->token_ids);
+  for (const TokenLogprobs& token : item.event->logprobs)
+    bytes += std::ssize(token.entries) * static_cast<int64_t>(sizeof(LogprobEntry));
+  return bytes;
 }
 
 void Session::wait_until_written() {
@@ -272,9 +315,36 @@ void Session::write_event(Prompt& prompt, const ChoiceEvent& event) {
   const auto choice = static_cast<size_t>(event.choice);
   const bool is_first = !prompt.told[choice];
   prompt.told[choice] = true;
-  for (const std::string& json :
-       request_.writer->events(event, request_.continuous_usage_stats ? &so_far_ : nullptr,
-                               is_first && prompt.prompt ? &*prompt.prompt : nullptr)) {
+  const RequestOutput* told = is_first && prompt.prompt ? &*prompt.prompt : nullptr;
+  if (entries_of(event, told) > kManyEntries) return write_large_event(event, told);
+  write_lines(
+      request_.writer->events(event, request_.continuous_usage_stats ? &so_far_ : nullptr, told));
+}
+
+// By a worker: the connection's thread serves others. Until then no other event is taken.
+void Session::write_large_event(ChoiceEvent event, const RequestOutput* told) {
+  is_writing_ = true;
+  context_.workers.post(
+      [self = shared_from_this(), event = std::move(event), told, so_far = so_far_] {
+        std::optional<std::vector<std::string>> lines;
+        try {
+          const bool counts = self->request_.continuous_usage_stats;
+          lines = self->request_.writer->events(event, counts ? &so_far : nullptr, told);
+        } catch (const std::bad_alloc&) {
+          lines.reset();
+        }
+        self->exchange_->post([self, lines = std::move(lines)] {
+          self->is_writing_ = false;
+          if (!lines) self->end_with(out_of_memory());
+          if (lines && !self->answered_) self->write_lines(*lines);
+          self->take_items();
+        });
+      },
+      Workers::Length::lengthy);
+}
+
+void Session::write_lines(std::span<const std::string> lines) {
+  for (const std::string& json : lines) {
     if (!exchange_->write(sse(json))) return end_with(slow_reader());
     if (json.size() > kLargeEvent) wait_until_written();
   }
@@ -305,11 +375,19 @@ void Session::answer_whole(const Timings& times) {
   std::vector<RequestOutput> outputs;
   for (Prompt& prompt : prompts_) outputs.push_back(std::move(*prompt.output));
   // Writing long ones takes a while.
-  const bool is_long = times.usage.completion_tokens > kLongAnswer;
+  bool is_long = times.usage.completion_tokens > kLongAnswer;
+  for (const RequestOutput& output : outputs)
+    is_long |= entries_of({}, &output) * std::ssize(output.outputs) > kLongAnswer;
   context_.workers.post(
-      [self = shared_from_this(), outputs = std::move(outputs), times] {
-        self->exchange_->respond({.headers = self->request_.headers,
-                                  .body = self->request_.writer->whole(outputs, times)});
+      [self = shared_from_this(), outputs = std::move(outputs), times,
+       on_end = std::exchange(on_end_, nullptr)] {
+        try {
+          self->exchange_->respond({.headers = self->request_.headers,
+                                    .body = self->request_.writer->whole(outputs, times)});
+        } catch (const std::bad_alloc&) {
+          self->exchange_->respond(to_response(out_of_memory()));
+        }
+        if (on_end) on_end();
       },
       is_long ? Workers::Length::lengthy : Workers::Length::brief);
 }

@@ -3,12 +3,14 @@
 // away, reads too slowly or waits too long ends it.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -86,6 +88,7 @@ class Session : public std::enable_shared_from_this<Session> {
           std::function<void()> on_end);
 
   std::optional<ApiError> enter_and_submit();
+  void abandon();
   ApiError refusal(const AdmissionGate::Refusal& refused) const;
   RequestEvents events_of(size_t prompt);
 
@@ -94,6 +97,7 @@ class Session : public std::enable_shared_from_this<Session> {
   void on_delta(size_t prompt, const ChoiceDelta& delta);
   void on_finish(size_t prompt, RequestOutput output);
   void push(Item item);
+  static int64_t bytes_of(const Item& item);
 
   // On the connection's thread.
   void take_items();
@@ -101,6 +105,8 @@ class Session : public std::enable_shared_from_this<Session> {
   void take(Item& item);
   void begin_stream();
   void write_event(Prompt& prompt, const ChoiceEvent& event);
+  void write_large_event(ChoiceEvent event, const RequestOutput* told);
+  void write_lines(std::span<const std::string> lines);
   void finish();
   void answer_whole(const Timings& times);
   void finish_stream(const Usage& used, const Timings& times);
@@ -129,8 +135,11 @@ class Session : public std::enable_shared_from_this<Session> {
   std::string error_;
   Usage so_far_;
   int num_seqs_ = 0;
-  double waited_s_ = 0;  // these of tick()
+  size_t num_to_submit_ = 0;  // prompts that entered the gate and not yet the engine
+  double waited_s_ = 0;       // these of tick()
   bool head_asked_ = false, gave_up_ = false;
+
+  std::atomic<int64_t> waiting_bytes_{0};  // of items_ and taken_
 
   std::mutex mutex_;  // of what follows
   std::vector<Item> items_;

@@ -4,17 +4,27 @@
 
 #include <utility>
 
+#include "base/memory_shortage.h"
+
 namespace octavo {
 
 Workers::Workers(int num_threads, int niceness) {
-  for (int i = 0; i < num_threads; ++i)
-    threads_.emplace_back([this, niceness, takes_lengthy = i > 0 || num_threads == 1] {
-      if (niceness != 0) setpriority(PRIO_PROCESS, 0, niceness);  // of this thread alone
-      run(takes_lengthy);
-    });
+  try {
+    for (int i = 0; i < num_threads; ++i)
+      threads_.emplace_back([this, niceness, takes_lengthy = i > 0 || num_threads == 1] {
+        if (niceness != 0) setpriority(PRIO_PROCESS, 0, niceness);  // of this thread alone
+        give_up_memory_sooner();
+        run(takes_lengthy);
+      });
+  } catch (...) {  // the system refuses a thread; those that run must end first
+    close();
+    throw;
+  }
 }
 
-Workers::~Workers() {
+Workers::~Workers() { close(); }
+
+void Workers::close() {
   {
     const std::lock_guard lock(mutex_);
     closing_ = true;

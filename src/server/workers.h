@@ -29,6 +29,7 @@ class Workers {
  private:
   using Queue = std::deque<std::function<void()>>;
 
+  void close();
   void run(bool takes_lengthy);
   // The one to take from; nullptr: there is nothing to do.
   Queue* next_queue(bool takes_lengthy);

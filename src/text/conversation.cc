@@ -165,6 +165,7 @@ class Renderer {
     input.more_tokens = input_.more_tokens;
     input.extra = variables_;
     input.now_s = input_.now_s;
+    input.stop = input_.stop;
     return input;
   }
 

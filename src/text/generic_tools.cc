@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <utility>
 #include <vector>
@@ -43,10 +44,12 @@ void put_before(Json& message, const std::string& text) {
   message["content"] = text + rest;
 }
 
+// In place: thousands of results may follow one another.
 void put_after(Json& message, std::string_view text, std::string_view between) {
-  const std::string before =
-      says_something(message) ? message["content"].get<std::string>().append(between) : "";
-  message["content"] = before + std::string(text);
+  if (says_something(message))
+    message["content"].get_ref<std::string&>().append(between).append(text);
+  else
+    message["content"] = std::string(text);
 }
 
 bool is_system(const Json& message) {
@@ -162,20 +165,25 @@ void add_tools(Json& messages, const Json& tools, bool in_system) {
 }
 
 void show_as_users(Json& messages, const std::vector<size_t>& places) {
-  for (auto place = places.rbegin(); place != places.rend(); ++place) {
-    const std::string text(text_of(messages[*place]["content"]));
-    const auto is_users = [&](size_t i) { return messages[i]["role"] == "user"; };
-    size_t next = *place, last = *place;
-    while (next < messages.size() && !is_users(next)) ++next;
-    while (last > 0 && !is_users(last)) --last;
-    if (next < messages.size())
-      put_before(messages[next], text);
-    else if (is_users(last))
-      put_after(messages[last], text, "\n\n");
-    else
+  const auto is_users = [](const Json& message) { return message["role"] == "user"; };
+  if (std::none_of(messages.begin(), messages.end(), is_users)) return;
+  Json shown = Json::array();
+  size_t behind_last = 0;  // of the user's, in `shown`
+  std::string waiting;     // for the user's next message
+  for (size_t i = 0; i < messages.size(); ++i) {
+    Json& message = messages[i];
+    if (std::ranges::binary_search(places, i)) {
+      waiting.append(waiting.empty() ? "" : "\n\n").append(text_of(message["content"]));
       continue;
-    messages.erase(*place);
+    }
+    if (is_users(message)) {
+      if (!waiting.empty()) put_before(message, std::exchange(waiting, {}));
+      behind_last = shown.size() + 1;
+    }
+    shown.push_back(std::move(message));
   }
+  if (!waiting.empty()) put_after(shown[behind_last - 1], waiting, "\n\n");
+  messages = std::move(shown);
 }
 
 Json write_out(const Json& messages, WrittenOut parts, const ToolFormat& format) {

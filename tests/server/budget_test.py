@@ -53,6 +53,8 @@ def shapes():
         "300,000 keys that nobody reads": completion("x", unknown={f"key {i}": i for i in range(300_000)}),
         "100 prompts": completion([text_of(9_000)] * 100),
         "600,000 parts of a message": chat([{"role": "user", "content": [part] * 200_000}]),
+        "9 MB of rare characters to show": ("/tokenize", {"content": "\u9f98" * 3_000_000, "with_pieces": True}),
+        "50,000 results of a tool": chat([user] + [{"role": "tool", "tool_call_id": "c", "content": "x"}] * 50_000),
         "100,000 calls of a tool": chat([user, {"role": "assistant", "tool_calls": [call] * 50_000}]),
     }
 
@@ -188,7 +190,7 @@ class Refusals(ServedCase):
 
     def test_what_is_reserved_is_given_back(self):
         for _ in range(50):
-            self.ok(self.server.post(COMPLETIONS, {"prompt": "x", "unknown": [0] * 20_000, "max_tokens": 1}))
+            self.ok(self.server.post(COMPLETIONS, {"prompt": "x", "unknown": [0] * 15_000, "max_tokens": 1}))
         wait_for("nothing to be reserved", lambda: self.server.total("octavo:request_memory_bytes") < 10_000)
         self.assertEqual(8 * MIB, self.server.total("octavo:max_request_memory_bytes"))
 

@@ -97,6 +97,11 @@ class OfOtherServers(FieldCase):
             for value in (0, "1", True):
                 self.assert_refused(self.post(path, best_of=value), 400, "best_of")
 
+    def test_what_each_choice_repeats_of_the_prompt_has_a_bound(self):
+        ids = [5] * 1000
+        self.accepted(COMPLETIONS, prompt=ids, n=4, max_tokens=1, prompt_logprobs=5)
+        self.assert_refused(self.post(COMPLETIONS, prompt=ids, max_tokens=1, n=1024, prompt_logprobs=20), 413, "n", "request_too_large")
+
     def test_the_newer_name_counts(self):
         answer = self.post(CHAT, max_tokens=3, max_completion_tokens=5, ignore_eos=True)
         self.assertEqual(5, answer.json["usage"]["completion_tokens"])

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -226,7 +227,7 @@ TEST_F(Conversations, ASystemsMessageThatTheTemplateDropsIsTheUsers) {
             "[a\n\nb]");
   EXPECT_EQ(text_of(*render(none, turns({message("user", "a"), message("system", "b"),
                                          message("system", "c"), message("assistant", "d")}))),
-            "[a\n\nc\n\nb][d]");
+            "[a\n\nb\n\nc][d]");
   const Model first = {"first system only",
                        *ChatTemplate::parse("{% for m in messages %}{% if loop.first or m.role != "
                                             "'system' %}[{{ m.content }}]{% endif %}{% endfor %}"),
@@ -376,6 +377,41 @@ TEST_F(Conversations, WhatIsWrittenOutIsContent) {
 struct Effort {
   std::string source, effort, prompt, warning;
 };
+
+// Each was once joined to a copy of all before it.
+TEST_F(Conversations, AHundredThousandResultsAreJoinedInOneGo) {
+  Json messages = turns({message("user", "hi")});
+  const int kResults = 100'000;
+  for (int i = 0; i < kResults; ++i)
+    messages.push_back({{"role", "tool"}, {"tool_call_id", "c"}, {"content", "sunny"}});
+  const Json written =
+      write_out(messages, {.tools = true, .calls = true, .results = true}, generic_tool_format());
+  ASSERT_EQ(written.size(), 2u);
+  EXPECT_GT(written[1]["content"].get_ref<const std::string&>().size(), size_t{5} * kResults);
+}
+
+TEST_F(Conversations, ManyMessagesOfTheSystemGoToTheirUsers) {
+  Json messages = turns({message("system", "one"), message("system", "two"), message("user", "hi"),
+                         message("system", "three")});
+  show_as_users(messages, {0, 1, 3});
+  EXPECT_EQ(messages, turns({message("user", "one\n\ntwo\n\nhi\n\nthree")}));
+  Json alone = turns({message("system", "one")});
+  show_as_users(alone, {0});
+  EXPECT_EQ(alone, turns({message("system", "one")}));
+}
+
+TEST_F(Conversations, NothingIsRenderedForWhoHasGone) {
+  std::stop_source gone;
+  gone.request_stop();
+  const auto long_one = ChatTemplate::parse(
+      "{% for i in range(99999) %}{{ i }}{% endfor %}{{ messages[0].content }}");
+  ChatTemplate::Input input;
+  input.messages = turns({message("user", "hi")});
+  input.stop = gone.get_token();
+  const auto rendered = render_conversation(*long_one, input, {});
+  ASSERT_FALSE(rendered);
+  EXPECT_EQ(rendered.error().code, ErrorCode::cancelled);
+}
 
 TEST_F(Conversations, EffortIsWhatTheTemplateHas) {
   const std::string thinks = "{{ 'think' if enable_thinking else 'no' }}";
