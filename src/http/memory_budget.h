@@ -20,7 +20,6 @@ class MemoryBudget {
   size_t largest_bytes() const { return largest_share(max_bytes_); }
   static constexpr size_t largest_share(size_t max_bytes) { return max_bytes - max_bytes / 8; }
   size_t used_bytes() const { return used_; }
-  uint64_t taken_bytes() const { return taken_; }  // since the start; only grows
 
   // What one request has of it; given back at the end. Of one thread at a time.
   class Share {
@@ -55,13 +54,11 @@ class MemoryBudget {
     do {
       if (used > room || bytes > room - used) return false;
     } while (!used_.compare_exchange_weak(used, used + bytes));
-    taken_ += bytes;
     return true;
   }
 
   const size_t max_bytes_;
   std::atomic<size_t> used_{0};
-  std::atomic<uint64_t> taken_{0};
 };
 
 }  // namespace octavo::http

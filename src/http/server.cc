@@ -115,7 +115,6 @@ class AsioServer : public Server {
   void stop_accepting() override;
   int num_connections() const override { return setup_->num_connections; }
   size_t request_memory_bytes() const override { return setup_->memory->used_bytes(); }
-  uint64_t request_memory_taken_bytes() const override { return setup_->memory->taken_bytes(); }
 
  private:
   Result<void> open_tcp(const ServerOptions& options);

@@ -54,8 +54,7 @@ class Server {
   // No new connections. Those that are idle are closed, the others after their present answer.
   virtual void stop_accepting() = 0;
   virtual int num_connections() const = 0;
-  virtual size_t request_memory_bytes() const = 0;          // of max_request_memory_bytes
-  virtual uint64_t request_memory_taken_bytes() const = 0;  // all since the start; only grows
+  virtual size_t request_memory_bytes() const = 0;  // of max_request_memory_bytes
 };
 
 }  // namespace octavo::http

@@ -176,7 +176,6 @@ class Service {
   struct HttpFigures {
     int num_connections = 0;
     size_t request_memory_bytes = 0;
-    uint64_t request_memory_taken_bytes = 0;
   };
   HttpFigures http_figures() const;
 
@@ -184,9 +183,8 @@ class Service {
   const http::Server* http_ = nullptr;  // under http_mutex_
   std::atomic<int> num_working_{0};     // requests with the workers
   ReadingTurns reading_;
-  uint64_t trimmed_at_ = 0;  // what requests had taken when memory was last given back
-  int quiet_ticks_ = 0;      // since that was due
-  int untrimmed_ticks_ = 0;  // the same, busy or not
+  int64_t trimmed_bytes_ = 0;  // in use after memory was last given back
+  int untrimmed_ticks_ = 0;    // since that was last looked at
   bool told_stall_ = false;
   Watchdog watchdog_;
 

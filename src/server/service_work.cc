@@ -1,19 +1,21 @@
 // What requests take while workers read them: memory by the budget, and an end whatever happens.
 #include <malloc.h>
 
+#include <algorithm>
 #include <exception>
 #include <new>
 
 #include "http/memory_budget.h"
 #include "server/body_work.h"
+#include "server/process_stats.h"
 #include "server/service.h"
 
 namespace octavo {
 namespace {
 
-constexpr size_t kTrimAfterBytes = size_t{16} << 20;
-constexpr int kQuietTicks = 4;   // then their last words have been written, too
-constexpr int kBusyTicks = 200;  // some ten seconds: a server that is never quiet gives back, too
+constexpr int64_t kTrimAfterBytes = int64_t{16} << 20;
+// Of tick(), which comes twenty times a second. A server that is never quiet gives back, too.
+constexpr int kQuietTicks = 20, kBusyTicks = 200;
 
 ApiError mistake(const std::exception& error) {
   return {.status = 500,
@@ -68,8 +70,7 @@ void Service::set_http(const http::Server* server) {
 Service::HttpFigures Service::http_figures() const {
   const std::lock_guard lock(http_mutex_);
   if (!http_) return {};
-  return {http_->num_connections(), http_->request_memory_bytes(),
-          http_->request_memory_taken_bytes()};
+  return {http_->num_connections(), http_->request_memory_bytes()};
 }
 
 bool Service::has_good_weights() const {
@@ -77,18 +78,17 @@ bool Service::has_good_weights() const {
          serving_.loaded.pack_job->status().has_value();
 }
 
-// The C library keeps what is freed, in parts for each thread, so that the largest request ever
-// would be paid for until the end.
+// The C library keeps what is freed, in parts for each thread, so that the largest request and the
+// largest answer ever would be paid for until the end.
 void Service::trim_memory() {
-  const uint64_t taken = http_figures().request_memory_taken_bytes;
-  if (taken - trimmed_at_ < kTrimAfterBytes) {
-    untrimmed_ticks_ = quiet_ticks_ = 0;
-    return;
-  }
-  quiet_ticks_ = num_working_ > 0 ? 0 : quiet_ticks_ + 1;
-  if (quiet_ticks_ < kQuietTicks && ++untrimmed_ticks_ < kBusyTicks) return;
-  trimmed_at_ = taken;
+  const int due = num_working_ > 0 ? kBusyTicks : kQuietTicks;
+  if (++untrimmed_ticks_ < due) return;
+  untrimmed_ticks_ = 0;
+  const int64_t bytes = process_stats().anonymous_bytes;
+  trimmed_bytes_ = std::min(trimmed_bytes_, bytes);
+  if (bytes - trimmed_bytes_ < kTrimAfterBytes) return;
   malloc_trim(0);
+  trimmed_bytes_ = process_stats().anonymous_bytes;
 }
 
 }  // namespace octavo
