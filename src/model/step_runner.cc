@@ -143,6 +143,17 @@ void StepRunner::prepare_few() {
   to_prepare_ = nullptr;
 }
 
+// Whether the product reads normed or rounded rows. If not, what a thread without a piece of the
+// one before has left over is no matter of this one, whose sum others may be adding to what that
+// reads.
+bool StepRunner::reads_prepared(const StepOp& op) const {
+  if (!op.in) return true;
+  const std::span linears(op.linears.data(), static_cast<size_t>(op.num_linears));
+  return run_.rounds && std::ranges::any_of(linears, [](const Linear* linear) {
+           return info(linear->weight.view().type).quantized;
+         });
+}
+
 void StepRunner::prepare_row(const StepOp& op, int64_t row) {
   const RowBuffers& out = row_buffers(op.few);
   const kernels::A8 rounded = with_cols(out.rounded, op.cols);

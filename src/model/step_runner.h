@@ -126,13 +126,14 @@ class StepRunner {
     int64_t cols;
     int64_t rows;
   };
+  bool reads_prepared(const StepOp& op) const;
   static Team::Sharing sharing_of(const StepOp& op);
   static int64_t panels_of_a_piece(const StepOp& op);
   // Shares the panels of a product out: body(first panel, last).
   template <class Body>
   void share_panels(const StepOp& op, int64_t panels, const Body& body) {
     const auto prepared = [&](int64_t begin, int64_t end) {
-      prepare_few();
+      if (reads_prepared(op)) prepare_few();
       body(begin, end);
     };
     team_.share(panels, prepared, sharing_of(op), panels_of_a_piece(op));

@@ -25,7 +25,7 @@ float* StepRunner::shrunk(size_t linear, int64_t row) const {
 void StepRunner::shrink(const StepOp& op) {
   const int64_t tiles = (op.rows + kTileRows - 1) / kTileRows;
   team_.each(op.num_linears * tiles, [&](int64_t i) {
-    prepare_few();
+    if (!op.in) prepare_few();
     const int64_t first = i % tiles * kTileRows;
     shrink_rows(op, static_cast<size_t>(i / tiles), first,
                 std::min<int64_t>(first + kTileRows, op.rows));
