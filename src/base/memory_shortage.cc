@@ -12,8 +12,7 @@ namespace octavo {
 namespace {
 
 // The system's hook has no argument, so these cannot be members.
-std::atomic<bool> is_on = false;
-std::atomic<std::chrono::milliseconds::rep> patience_ms = 0;
+std::atomic<std::chrono::milliseconds::rep> patience_ms = 0;  // 0: nobody waits
 std::atomic<void*> reserve_of_all = nullptr;
 thread_local int may_run_out = 0;
 thread_local bool gives_up_sooner = false;
@@ -64,25 +63,24 @@ void keep_reserve() {
 MemoryShortage::MemoryShortage(std::chrono::milliseconds patience) {
   patience_ms = patience.count();
   keep_reserve();
-  is_on = true;
   std::set_new_handler(&wait_for_memory);
 }
 
 MemoryShortage::~MemoryShortage() {
   std::set_new_handler(nullptr);
-  is_on = false;
+  patience_ms = 0;
   std::free(reserve_of_all.exchange(nullptr));
 }
 
 MayRunOutOfMemory::MayRunOutOfMemory() {
   // An earlier shortage may have used it up.
-  if (is_on && !reserve_of_all) keep_reserve();
+  if (patience_ms > 0 && !reserve_of_all) keep_reserve();
   ++may_run_out;
 }
 
-void give_up_memory_sooner() { gives_up_sooner = true; }
-
 MayRunOutOfMemory::~MayRunOutOfMemory() { --may_run_out; }
+
+void give_up_memory_sooner() { gives_up_sooner = true; }
 
 bool system_would_give(size_t bytes) {
   if (bytes < kTooFewToAsk) return true;

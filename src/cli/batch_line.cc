@@ -11,6 +11,7 @@
 #include "llm/sampling_params_json.h"
 #include "spec/draft_length.h"
 #include "text/chat_tools.h"
+#include "text/ordered_json.h"
 #include "text/utf8.h"
 
 namespace octavo::cli {
@@ -123,7 +124,7 @@ Result<BatchLine> read_line(const json& object, const SamplingParams& defaults) 
 // What a template prints has its members in the order in which they were sent.
 void keep_order(std::string_view text, BatchLine& line) {
   if (!std::holds_alternative<nlohmann::ordered_json>(line.content)) return;
-  auto ordered = nlohmann::ordered_json::parse(text);
+  auto ordered = parse_ordered_json(text);
   line.content = std::move(ordered["messages"]);
   if (!line.tools.is_null()) line.tools = std::move(ordered["tools"]);
   if (!line.chat_template_kwargs.is_null())

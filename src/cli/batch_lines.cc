@@ -77,10 +77,11 @@ Result<void> BatchLines::write(const ResultHead& head, std::string_view text, in
 std::optional<int64_t> count_lines(const std::string& path) {
   constexpr size_t kEnoughToSee = 4096;
   if (path == "-") return std::nullopt;  // even of a file, what is read here would be gone
-  auto scanner = LineScanner::open(path, kEnoughToSee);
+  // A named pipe must not be opened a second time: who wrote into it may be gone.
   struct stat facts = {};
-  if (!scanner || ::fstat(scanner->fd(), &facts) != 0 || !S_ISREG(facts.st_mode))
-    return std::nullopt;
+  if (::stat(path.c_str(), &facts) != 0 || !S_ISREG(facts.st_mode)) return std::nullopt;
+  auto scanner = LineScanner::open(path, kEnoughToSee);
+  if (!scanner) return std::nullopt;
   int64_t count = 0;
   for (;;) {
     const auto line = scanner->next();

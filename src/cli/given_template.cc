@@ -28,8 +28,7 @@ Result<std::string> read_template(const std::string& given) {
 Result<void> use_template(LoadedEngine& engine, const std::string& source) {
   if (source.empty()) return {};
   OCTAVO_TRY(ChatTemplate given, ChatTemplate::parse(source));
-  use_chat_template(engine, std::move(given));
-  return {};
+  return use_chat_template(engine, std::move(given));
 }
 
 }  // namespace octavo::cli

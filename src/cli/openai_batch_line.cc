@@ -9,6 +9,7 @@
 #include "cli/json_output.h"
 #include "formats/quote.h"
 #include "formats/shallow_json.h"
+#include "text/ordered_json.h"
 #include "text/utf8.h"
 
 namespace octavo::cli {
@@ -101,7 +102,7 @@ ParsedOpenAiLine parse_openai_line(std::string_view text, std::optional<int> def
     parsed.line = tl::make_unexpected(checked.error());
     return parsed;
   }
-  auto body = std::move(nlohmann::ordered_json::parse(text)["body"]);
+  auto body = std::move(parse_ordered_json(text)["body"]);
   const bool generates = (*object)["url"] != "/v1/embeddings";
   if (generates && default_max_tokens && !body.contains("max_tokens") &&
       !body.contains("max_completion_tokens"))

@@ -1,5 +1,6 @@
 #include "cli/openai_batch_line.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <vector>
@@ -26,6 +27,17 @@ TEST(OpenAiBatchLine, KeepsTheOrderOfTheBody) {
   EXPECT_EQ(parsed.line->url, "/v1/chat/completions");
   EXPECT_EQ(parsed.line->body, R"({"z":1,"a":2})");
   EXPECT_EQ(parsed.custom_id, "q");
+}
+
+// Each key was once compared with all before it.
+TEST(OpenAiBatchLine, ManyKeysAreReadInOneGo) {
+  std::string body = R"({"model":"m")";
+  for (int i = 0; i < 300'000; ++i) body += fmt::format(R"(,"key {}":0)", i);
+  body += '}';
+  const auto parsed =
+      parse_openai_line(R"({"custom_id":"q","url":"/v1/completions","body":)" + body + "}", {});
+  ASSERT_TRUE(parsed.line) << parsed.line.error().message;
+  EXPECT_EQ(parsed.line->body, body);
 }
 
 TEST(OpenAiBatchLine, ALengthIsGivenWhereTheBodyHasNone) {

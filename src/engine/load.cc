@@ -301,11 +301,15 @@ Result<LoadedEngine> load_engine(const EngineOptions& options) {
   return engine;
 }
 
-void use_chat_template(LoadedEngine& loaded, ChatTemplate chat_template) {
+Result<void> use_chat_template(LoadedEngine& loaded, ChatTemplate chat_template) {
   end_turns_with(chat_template, *loaded.tokenizer);
+  const int num_rows = loaded.config.vocab_size;
+  OCTAVO_CHECK_OK(check_tokens("chat_template", *loaded.tokenizer, num_rows, &chat_template));
+  loaded.tokenizer->forget_ends_from(TokenId{num_rows});
   loaded.chat_template = std::move(chat_template);
   loaded.tool_template.reset();
   loaded.chat_template_error.reset();
+  return {};
 }
 
 Result<std::shared_ptr<const LoraAdapter>> load_adapter(const std::string& path,

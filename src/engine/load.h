@@ -55,8 +55,8 @@ Result<LoadedEngine> load_model(const EngineOptions& options);
 Result<LoadedEngine> load_engine(const EngineOptions& options);
 
 // In place of the model's own. What it ends the assistant's turns with ends answers, too.
-// REQUIRES: nothing has been asked of the engine yet.
-void use_chat_template(LoadedEngine& loaded, ChatTemplate chat_template);
+// REQUIRES: nothing has been asked of the engine yet. Errors: those of check_tokens().
+Result<void> use_chat_template(LoadedEngine& loaded, ChatTemplate chat_template);
 
 // An adapter of the model, from a PEFT folder or a GGUF file. From any thread. Errors: those of
 // LoraFile::open and LoraAdapter::load.

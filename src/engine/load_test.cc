@@ -173,6 +173,15 @@ TEST_F(LoadFolder, ATokenOfTheTemplateWithoutARowIsAnError) {
   EXPECT_NE(loaded.error().message.find("is written by the chat template"), std::string::npos);
 }
 
+TEST_F(LoadFolder, ATokenOfAGivenTemplateWithoutARowIsAnError) {
+  add_token(512, true);
+  LoadedEngine loaded = load({.model = folder_.file("")});
+  const auto used = use_chat_template(
+      loaded, *ChatTemplate::parse("{% for m in messages %}{{ m.content }}<|more|>{% endfor %}"));
+  ASSERT_FALSE(used);
+  EXPECT_NE(used.error().message.find("<|more|>"), std::string::npos) << used.error().message;
+}
+
 TEST_F(LoadFolder, AnswersEndWithWhatEndsTurns) {
   // The end of a document is all that the files name, as in models whose base was taken over.
   for (const char* name : {"config.json", "generation_config.json"})
@@ -185,8 +194,9 @@ TEST_F(LoadFolder, AnswersEndWithWhatEndsTurns) {
   EXPECT_EQ(ends(),
             "0 the model's end of text; 2 a usual name; 3 ends turns in the chat template; ");
   LoadedEngine loaded = load({.model = folder_.file("")});
-  use_chat_template(loaded, *ChatTemplate::parse(
-                                "{% for m in messages %}{{ m.content }}<|im_start|>{% endfor %}"));
+  ASSERT_TRUE(use_chat_template(
+      loaded,
+      *ChatTemplate::parse("{% for m in messages %}{{ m.content }}<|im_start|>{% endfor %}")));
   EXPECT_TRUE(loaded.tokenizer->is_eog(TokenId{1}));
   Request request{{TokenId{5}}, {}};
   request.params.temperature = 0;

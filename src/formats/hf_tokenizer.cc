@@ -17,6 +17,8 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
+// It repeats each added token: Gemma 3's 6,400 take 1.2 MB.
+constexpr size_t kMaxTokenizerConfigBytes = size_t{16} << 20;
 constexpr size_t kMaxTemplateBytes = size_t{1} << 20;
 constexpr size_t kMaxTemplates = 32;
 constexpr const char* kMoreTemplates = "additional_chat_templates";
@@ -31,10 +33,10 @@ bool exists(const std::string& path) {
 }
 
 // An empty object if there is no such file.
-Result<json> read_object(const std::string& path) {
+Result<json> read_object(const std::string& path, size_t max_bytes = kMaxConfigBytes) {
   if (!exists(path)) return json::object();
   OCTAVO_TRY(const FileMap map, FileMap::open(path));
-  return parse_config_json(text_of(map), path);
+  return parse_config_json(text_of(map), path, max_bytes);
 }
 
 class FolderReader {
@@ -43,7 +45,7 @@ class FolderReader {
 
   Result<void> read_tokenizer_config() {
     const std::string path = folder_ + "/tokenizer_config.json";
-    OCTAVO_TRY(const json object, read_object(path));
+    OCTAVO_TRY(const json object, read_object(path, kMaxTokenizerConfigBytes));
     const JsonSection config(object, path, "");
     OCTAVO_CHECK_OK(take_token(config, "bos_token", spec_.bos));
     OCTAVO_CHECK_OK(take_token(config, "eos_token", spec_.eos));

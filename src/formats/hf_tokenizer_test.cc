@@ -46,6 +46,16 @@ TEST_F(HfModelFolder, TemplatesWithNames) {
   EXPECT_NE(refused.error().message.find("'chat_template' has an entry"), std::string::npos);
 }
 
+// Gemma 3's has 1.2 MB.
+TEST_F(HfModelFolder, ManyAddedTokensMakeALargeFile) {
+  json c = tokenizer_config(path());
+  for (int i = 0; i < 10'000; ++i)
+    c["added_tokens_decoder"][std::to_string(i)] = {{"content", std::string(100, 'x')}};
+  write("tokenizer_config.json", c.dump());
+  const auto spec = (*HfModel::open(path()))->tokenizer();
+  ASSERT_TRUE(spec) << spec.error().message;
+}
+
 TEST_F(HfModelFolder, APaddingTokenThatIsNotThereIsNotedOnly) {
   json c = tokenizer_config(path());
   c["pad_token"] = "<no such token>";

@@ -7,7 +7,6 @@
 namespace octavo {
 namespace {
 
-constexpr size_t kMaxBytes = size_t{1} << 20;  // real ones have a few thousand
 constexpr int kMaxDepth = 32;
 
 }  // namespace
@@ -45,10 +44,11 @@ Result<std::optional<int64_t>> JsonSection::one_number(const char* first, const 
   return find_number(field ? field : first, least, limit);
 }
 
-Result<nlohmann::json> parse_config_json(std::string_view text, const std::string& name) {
-  if (text.size() > kMaxBytes)
+Result<nlohmann::json> parse_config_json(std::string_view text, const std::string& name,
+                                         size_t max_bytes) {
+  if (text.size() > max_bytes)
     return fail(ErrorCode::unsupported, fmt::format("{}: has {} bytes, above the limit of {}", name,
-                                                    text.size(), kMaxBytes));
+                                                    text.size(), max_bytes));
   auto [root, too_deep] = parse_shallow_json(text, kMaxDepth);
   if (too_deep)
     return fail(ErrorCode::unsupported,

@@ -96,8 +96,11 @@ class JsonSection {
   std::string prefix_;
 };
 
-// A configuration of at most 1 MiB: an object that is not nested on purpose to exhaust memory.
+inline constexpr size_t kMaxConfigBytes = size_t{1} << 20;  // real ones have a few thousand
+
+// A configuration: an object that is not nested on purpose to exhaust memory.
 // Errors: corrupt_file, unsupported (too large, too deep).
-Result<nlohmann::json> parse_config_json(std::string_view text, const std::string& name);
+Result<nlohmann::json> parse_config_json(std::string_view text, const std::string& name,
+                                         size_t max_bytes = kMaxConfigBytes);
 
 }  // namespace octavo

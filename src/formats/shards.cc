@@ -68,6 +68,7 @@ Result<ShardIndex> ShardIndex::parse(std::string_view text, const std::string& n
   const auto map = parsed.root.find("weight_map");
   if (map == parsed.root.end() || !map->is_object())
     return error("field 'weight_map' is missing or no object");
+  if (map->empty()) return error("field 'weight_map' lists no tensor");
   ShardIndex index;
   std::map<std::string, size_t> numbers;
   for (const auto& [tensor, file] : map->items()) {

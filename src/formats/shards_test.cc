@@ -75,6 +75,8 @@ TEST_F(HfModelFolder, RefusesIndexesThatContradictTheFiles) {
   try_map(kFirstQ, 5, "is no name of a safetensors file of this folder");
   write(index, R"({"weight_map":[]})");
   expect_error("'weight_map' is missing or no object");
+  write(index, R"({"weight_map":{}})");
+  expect_error("'weight_map' lists no tensor");
   write(index, original.dump());
   fs::copy_file(path() + "/a.safetensors", path() + "/b.safetensors",
                 fs::copy_options::overwrite_existing);

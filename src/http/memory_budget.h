@@ -16,8 +16,7 @@ class MemoryBudget {
   explicit MemoryBudget(size_t max_bytes) : max_bytes_(max_bytes) {}
 
   size_t max_bytes() const { return max_bytes_; }
-  // Of one share: the rest is for small ones, so that a large one does not keep them waiting.
-  size_t largest_bytes() const { return largest_share(max_bytes_); }
+  // What one share may have: the rest is for small ones, which a large one is not to keep waiting.
   static constexpr size_t largest_share(size_t max_bytes) { return max_bytes - max_bytes / 8; }
   size_t used_bytes() const { return used_; }
 
@@ -47,7 +46,9 @@ class MemoryBudget {
 
  private:
   // Of which a share of so many bytes may be the last part.
-  size_t room_for(size_t bytes) const { return bytes > kSmallBytes ? largest_bytes() : max_bytes_; }
+  size_t room_for(size_t bytes) const {
+    return bytes > kSmallBytes ? largest_share(max_bytes_) : max_bytes_;
+  }
 
   bool take(size_t bytes, size_t room) {
     size_t used = used_;

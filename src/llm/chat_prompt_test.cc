@@ -85,7 +85,9 @@ TEST(ChatPrompt, ATemplateForToolsIsUsedWhereThereAreTools) {
   EXPECT_EQ(with->text, "look: hi");
   EXPECT_EQ(render_chat(engine, messages)->text, "<|user|>hi<eos><|assistant|>");
   // One that was given takes the place of both.
-  use_chat_template(engine, *ChatTemplate::parse("{{ messages[0].content }} {{ tools }}"));
+  engine.config.vocab_size = static_cast<int>(engine.tokenizer->vocab_size());
+  ASSERT_TRUE(
+      use_chat_template(engine, *ChatTemplate::parse("{{ messages[0].content }} {{ tools }}")));
   EXPECT_TRUE(render_chat(engine, messages, {}, {.tools = *tools})->text.starts_with("hi "));
 }
 

@@ -23,8 +23,8 @@ constexpr std::chrono::milliseconds kTick{50};
 constexpr double kCutGrace_s = 3;                // for the last words of answers that were cut
 constexpr double kFlushGrace_s = 1;              // for bytes that are on their way to clients
 constexpr std::chrono::seconds kCloseGrace{10};  // for the engine's present step
-constexpr std::chrono::seconds kMemoryPatience{
-    5};  // until the requests in work have given up theirs
+// Until the requests in work have given up theirs.
+constexpr std::chrono::seconds kMemoryPatience{5};
 constexpr int64_t kFewOpenFiles = 4096;
 constexpr int64_t kOtherFiles = 64;  // beside those of clients that are served
 

@@ -339,16 +339,12 @@ ApiResult<void> Service::add_suffix(CompletionRequest& request, const std::stop_
   const FillInMiddle& marks = *serving_.fill_in;
   const auto suffix = tokenizer.encode(request.suffix, {.stop = stop});
   if (!suffix) return tl::make_unexpected(refusal(suffix.error(), "suffix"));
-  // Of a thousand prompts, each with the suffix, none may be longer than what is refused later.
-  const auto fits = [&](size_t num_tokens) {
-    return request.truncate_prompt_tokens ? Result<void>()
-                                          : check_prompt_length(static_cast<int64_t>(num_tokens),
-                                                                serving_.limits.max_model_len);
-  };
   const bool has_bos = std::exchange(request.add_special_tokens, false) && tokenizer.adds_bos();
   for (PromptInput& input : request.prompts) {
     OCTAVO_TRY(const std::vector<TokenId> prefix, ids_of(input, request, stop));
-    if (const auto checked = fits(prefix.size() + suffix->size()); !checked)
+    // Now, since there may be a thousand prompts, each with the suffix.
+    const auto length = static_cast<int64_t>(prefix.size() + suffix->size());
+    if (const auto checked = check_prompt_length(length, serving_.limits.max_model_len); !checked)
       return tl::make_unexpected(param_error(checked.error(), "suffix"));
     std::vector<TokenId> ids = prompt_between(marks, prefix, *suffix);
     if (has_bos) ids.insert(ids.begin(), *tokenizer.bos());

@@ -2,6 +2,7 @@
 """octavo generate --input: many prompts from a file. What is written survives whatever ends the program."""
 
 import json
+import os
 import random
 import signal
 import subprocess
@@ -257,6 +258,16 @@ class InAPipe(BatchCase):
         run.stderr.close()
         self.assertEqual(sent, len(results))
         return SLOW_NOTE.sub("", b"".join(errors).decode())
+
+    def test_a_named_pipe_is_read_once(self):
+        pipe = self.tmp / "pipe"
+        os.mkfifo(pipe)
+        lines = b'{"prompt_token_ids": [1]}\n' * 3
+        writer = threading.Thread(target=pipe.write_bytes, args=(lines,))  # gone while the model is loaded
+        writer.start()
+        run = octavo("generate", TINY, "--input", pipe, "--max-tokens", "2", *GREEDY)
+        writer.join(LIMIT_S)
+        self.assertEqual((0, 3), (run.returncode, len(run.stdout.splitlines())), run.error)
 
     def test_a_line_now_and_then_says_how_far_it_is(self):
         self.assertRegex(self.run_slowly(), r"^octavo: \d+ lines, [\d.]+ tokens/s\n(octavo: \d+ lines[^\n]*\n)*"

@@ -165,6 +165,8 @@ class FillingIn(FieldCase):
         for fields in ({"echo": True}, {"truncate_prompt_tokens": 2}):
             self.assert_refused(self.post(COMPLETIONS, suffix="cd", **fields), 400, "suffix")
         self.assert_refused(self.post(COMPLETIONS, suffix=5), 400, "suffix")
+        long = self.post(COMPLETIONS, prompt=["a"] * 100, suffix="b" * 5000)
+        self.assert_refused(long, 400, "suffix", "context_length_exceeded")
         self.accepted(COMPLETIONS, suffix="", echo=True)
 
 
