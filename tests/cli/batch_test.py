@@ -159,7 +159,7 @@ class Interrupted(BatchCase):
             if code != -signal.SIGKILL:
                 break
             kills += 1
-        self.assertGreater(kills, 3)
+        self.assertGreater(kills, 0)  # how many depends on how busy the machine is
         self.assertEqual(2, code)
         self.assertEqual(self.expected, [answer(line) for line in self.results()])
 

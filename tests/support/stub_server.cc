@@ -144,6 +144,7 @@ Result<LoadedEngine> make_engine(const EngineOptions& options, const StubOptions
       testing::hash_logits(history, row);
   };
   const auto vocab_size = static_cast<int>(engine.tokenizer->vocab_size());
+  engine.config.vocab_size = vocab_size;
   models.model =
       std::make_unique<SlowStub>(stub, vocab_size, kContext, options.max_num_batched_tokens, fill);
   EngineCoreOptions core;
