@@ -22,9 +22,13 @@ BatchLines::BatchLines(LineScanner input, std::optional<ResultFile> output, uint
       settings_(settings),
       terminal_(terminal) {}
 
-Result<const ScannedLine*> BatchLines::peek() {
-  OCTAVO_TRY(pending_, next());
-  return pending_ ? &*pending_ : nullptr;
+Result<const ScannedLine*> BatchLines::peek(size_t ahead) {
+  while (pending_.size() <= ahead) {
+    OCTAVO_TRY(std::optional<ScannedLine> line, scan({}));
+    if (!line) return nullptr;
+    pending_.push_back(std::move(*line));
+  }
+  return &pending_[ahead];
 }
 
 Result<void> BatchLines::resume(const ResultFormat& format) {
@@ -35,7 +39,7 @@ Result<void> BatchLines::resume(const ResultFormat& format) {
                OCTAVO_TRY(last, next());
                return last ? std::optional(head_of(*last)) : std::nullopt;
              }));
-  if (found.unfinished) pending_ = std::move(last);
+  if (found.unfinished && last) pending_.push_front(std::move(*last));
   figures_.done = found.done;
   figures_.failed = found.failed;
   figures_.first_error = found.first_error;
@@ -44,7 +48,13 @@ Result<void> BatchLines::resume(const ResultFormat& format) {
 }
 
 Result<std::optional<ScannedLine>> BatchLines::next(std::stop_token stop) {
-  if (pending_) return std::exchange(pending_, std::nullopt);
+  if (pending_.empty()) return scan(stop);
+  std::optional<ScannedLine> line = std::move(pending_.front());
+  pending_.pop_front();
+  return line;
+}
+
+Result<std::optional<ScannedLine>> BatchLines::scan(const std::stop_token& stop) {
   for (;;) {
     OCTAVO_TRY(std::optional<ScannedLine> line, input_.next(stop));
     if (!line || !is_blank(*line)) return line;

@@ -1,6 +1,7 @@
 // The lines that a batch reads and the results that it writes, in the order of the lines.
 #pragma once
 
+#include <deque>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -28,9 +29,9 @@ class BatchLines {
   BatchLines(LineScanner input, std::optional<ResultFile> output, uint64_t settings,
              Terminal& terminal);
 
-  // The next line that is not blank, which stays the next; nothing: there is none. Errors:
-  // io_error.
-  Result<const ScannedLine*> peek();
+  // The line that is not blank and comes `ahead` lines after the next, which all stay to be taken;
+  // nothing: there is none. Errors: io_error.
+  Result<const ScannedLine*> peek(size_t ahead = 0);
   // Takes over what an earlier run has written. Errors: those of ResultFile::resume, io_error.
   Result<void> resume(const ResultFormat& format);
   // Nothing: there are no more, or `stop` came. Errors: io_error.
@@ -45,12 +46,14 @@ class BatchLines {
   const BatchFigures& figures() const { return figures_; }
 
  private:
+  Result<std::optional<ScannedLine>> scan(const std::stop_token& stop);
+
   LineScanner input_;
   std::optional<ResultFile> output_;
   uint64_t settings_;
   Terminal& terminal_;
   BatchFigures figures_;
-  std::optional<ScannedLine> pending_;  // read, and not taken yet
+  std::deque<ScannedLine> pending_;  // read, and not taken yet
 };
 
 // Lines that are not blank; nothing: it cannot be known without reading up what is to be read.

@@ -171,6 +171,17 @@ Result<void> run_openai_lines(BatchLines& lines, const Job& job, const std::stri
   return verdict(lines.figures(), interrupt.came(), job.goes_on);
 }
 
+// A line that is no JSON, or neither form's, fails alone: those behind it tell the form.
+Result<bool> are_openai_lines(BatchLines& lines) {
+  constexpr size_t kMaxLooked = 8;
+  for (size_t i = 0; i < kMaxLooked; ++i) {
+    OCTAVO_TRY(const ScannedLine* line, lines.peek(i));
+    if (!line) break;
+    if (const auto is_openai = is_openai_batch_line(line->text)) return *is_openai;
+  }
+  return false;
+}
+
 }  // namespace
 
 Result<void> run_generate_batch(const Invocation& invocation, Terminal& terminal) {
@@ -188,8 +199,7 @@ Result<void> run_generate_batch(const Invocation& invocation, Terminal& terminal
   BatchLines lines(std::move(input), std::move(output),
                    hash_of_settings(job.engine_options.model, job.chat_template, job.defaults),
                    terminal);
-  OCTAVO_TRY(const ScannedLine* first, lines.peek());
-  const bool is_openai = first && is_openai_batch_line(first->text);
+  OCTAVO_TRY(const bool is_openai, are_openai_lines(lines));
   OCTAVO_CHECK_OK(lines.resume(is_openai ? kOpenAiFormat : kOwnFormat));
   if (lines.figures().done > 0)
     terminal.remark(fmt::format("{} lines have a result already.", lines.figures().done));

@@ -111,6 +111,7 @@ Json request_json(const RequestOutput& output, const ShownOutput& shown,
     json["outputs"].push_back(choice_json(choice, shown.logprobs, tokenizer));
   json["seed"] = output.seed;
   json["num_cached_tokens"] = output.num_cached_tokens;
+  if (!output.warnings.empty()) json["warnings"] = output.warnings;
   json["usage"] = usage_json(output);
   json["metrics"] = metrics_json(output.metrics, shown.load_s);
   if (shown.prefill && shown.decode)

@@ -68,10 +68,11 @@ LineEditor::Impl::Impl()
   el_set(editor, EL_EDITOR, "emacs");
   el_set(editor, EL_SIGNAL, 1);
   el_set(editor, EL_HIST, history, history_of_run);
-  el_set(editor, EL_ADDFN, "octavo-interrupt", "drop the line", &on_interrupt);
-  el_set(editor, EL_ADDFN, "octavo-suspend", "stop until the shell goes on", &on_suspend);
-  el_set(editor, EL_ADDFN, "octavo-newline", "begin a new line", &on_newline);
-  el_set(editor, EL_ADDFN, "octavo-paste", "take pasted text", &on_paste);
+  // Narrow names would be copied, and never freed.
+  el_wset(editor, EL_ADDFN, L"octavo-interrupt", L"drop the line", &on_interrupt);
+  el_wset(editor, EL_ADDFN, L"octavo-suspend", L"stop until the shell goes on", &on_suspend);
+  el_wset(editor, EL_ADDFN, L"octavo-newline", L"begin a new line", &on_newline);
+  el_wset(editor, EL_ADDFN, L"octavo-paste", L"take pasted text", &on_paste);
   el_set(editor, EL_BIND, "\\e^M", "octavo-newline", nullptr);
   el_set(editor, EL_BIND, "\\e^J", "octavo-newline", nullptr);
   el_set(editor, EL_BIND, "\\e[200~", "octavo-paste", nullptr);

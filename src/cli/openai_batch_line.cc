@@ -87,9 +87,13 @@ std::string openai_result_id(const ResultHead& head) {
   return fmt::format("batch_req_{}_{:016x}", head.line, head.input_hash);
 }
 
-bool is_openai_batch_line(std::string_view text) {
+std::optional<bool> is_openai_batch_line(std::string_view text) {
   const auto object = parse_object(text);
-  return object && object->contains("url") && object->contains("body");
+  if (!object) return std::nullopt;
+  if (object->contains("url") || object->contains("body")) return true;
+  const bool is_own = object->contains("prompt") || object->contains("prompt_token_ids") ||
+                      object->contains("messages");
+  return is_own ? std::optional(false) : std::nullopt;
 }
 
 ParsedOpenAiLine parse_openai_line(std::string_view text, std::optional<int> default_max_tokens) {

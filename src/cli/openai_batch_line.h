@@ -12,8 +12,8 @@
 
 namespace octavo::cli {
 
-// Whether a file that begins with this line is one of OpenAI's.
-bool is_openai_batch_line(std::string_view text);
+// Whether a file with this line is one of OpenAI's; nothing: the line does not tell.
+std::optional<bool> is_openai_batch_line(std::string_view text);
 
 struct OpenAiLine {
   std::string url;   // "/v1/chat/completions"

@@ -13,12 +13,13 @@ using Json = nlohmann::ordered_json;
 constexpr std::string_view kLine =
     R"({"custom_id": "q", "method": "POST", "url": "/v1/chat/completions", "body": {"z": 1, "a": 2}})";
 
-TEST(OpenAiBatchLine, IsKnownByItsUrlAndBody) {
-  EXPECT_TRUE(is_openai_batch_line(kLine));
-  EXPECT_TRUE(is_openai_batch_line(R"({"url": "", "body": 1})"));
-  for (const std::string_view other :
-       {R"({"prompt": "a", "custom_id": "q"})", R"({"url": "/v1/completions"})", "", "[]", "text"})
-    EXPECT_FALSE(is_openai_batch_line(other)) << other;
+TEST(OpenAiBatchLine, IsKnownByItsUrlOrBody) {
+  EXPECT_EQ(is_openai_batch_line(kLine), true);
+  EXPECT_EQ(is_openai_batch_line(R"({"url": "", "body": 1})"), true);
+  EXPECT_EQ(is_openai_batch_line(R"({"custom_id": "q", "url": "/v1/completions"})"), true);
+  EXPECT_EQ(is_openai_batch_line(R"({"prompt": "a", "custom_id": "q"})"), false);
+  for (const std::string_view other : {R"({"custom_id": "q"})", "", "[]", "text", "{"})
+    EXPECT_EQ(is_openai_batch_line(other), std::nullopt) << other;
 }
 
 TEST(OpenAiBatchLine, KeepsTheOrderOfTheBody) {

@@ -55,11 +55,12 @@ struct RequestOutput {
   std::vector<std::optional<TokenLogprobs>>
       prompt_logprobs;  // one per prompt token, the first nothing; if asked for
   std::vector<CompletionOutput> outputs;
-  std::vector<float> embedding = {};  // of a request with `pooling`, which has no outputs
-  bool finished = false;              // there will be no more, for whatever reason
-  uint64_t seed = 0;                  // the one used, given or fresh
-  int num_cached_tokens = 0;          // of the prompt, found in the prefix cache
-  std::optional<Error> error = {};    // what ended it; the outputs are what there was until then
+  std::vector<float> embedding = {};       // of a request with `pooling`, which has no outputs
+  bool finished = false;                   // there will be no more, for whatever reason
+  uint64_t seed = 0;                       // the one used, given or fresh
+  int num_cached_tokens = 0;               // of the prompt, found in the prefix cache
+  std::vector<std::string> warnings = {};  // sentences that name what was asked for to no effect
+  std::optional<Error> error = {};  // what ended it; the outputs are what there was until then
   RequestMetrics metrics = {};
 };
 

@@ -28,6 +28,8 @@ class PairWriter {
       pairs_.set_bool("tokenizer.ggml.add_space_prefix", *spec_.add_space_prefix);
     if (!spec_.chat_template.empty())
       pairs_.set_string("tokenizer.chat_template", spec_.chat_template);
+    if (!spec_.tool_template.empty())
+      pairs_.set_string("tokenizer.chat_template.tool_use", spec_.tool_template);
     note_losses();
     return std::move(notes_);
   }
@@ -71,7 +73,8 @@ class PairWriter {
       scores.resize(size_, kUnusedScore);
       pairs_.set_f32s("tokenizer.ggml.scores", scores);
     }
-    if (!spec_.merges.empty()) pairs_.set_strings("tokenizer.ggml.merges", spec_.merges);
+    // Readers ask for the key, also of a tokenizer whose every token is a byte.
+    if (spec_.model == "gpt2") pairs_.set_strings("tokenizer.ggml.merges", spec_.merges);
   }
 
   TokenType type(size_t i) const {
@@ -99,7 +102,17 @@ class PairWriter {
                      static_cast<uint32_t>(raw(*id)));
   }
 
+  void note_templates() {
+    for (const std::string& name : spec_.template_names)
+      if (name != "default" && name != "tool_use")
+        notes_.push_back(
+            fmt::format("the chat template {} is not taken into the file; give it "
+                        "with --chat-template where it is wanted",
+                        quote(name)));
+  }
+
   void note_losses() {
+    note_templates();
     const bool prefix = spec_.add_space_prefix.value_or(spec_.model == "llama");
     if (prefix && (spec_.space_prefix_at_start_only || spec_.space_prefix_unless_space))
       notes_.emplace_back(

@@ -91,11 +91,16 @@ Result<int64_t> first_windowed_layer(const JsonSection& section, std::optional<b
 Result<std::vector<int64_t>> read_windows(const JsonSection& section, const HfConfig& config) {
   const int64_t layers = config.num_hidden_layers;
   OCTAVO_TRY(const auto window, section.find_number("sliding_window"));
-  if (const json* types = section.find("layer_types"))
-    return windows_by_type(section, *types, layers, window);
+  OCTAVO_TRY(const auto use_window, section.find_bool("use_sliding_window"));
+  if (const json* types = section.find("layer_types")) {
+    OCTAVO_TRY(auto windows, windows_by_type(section, *types, layers, window));
+    const bool has_windows = std::ranges::any_of(windows, [](int64_t size) { return size > 0; });
+    if (has_windows && !use_window.value_or(true))
+      return section.contradiction("use_sliding_window", "layer_types");
+    return windows;
+  }
 
   const Family family = family_of(config.model_type);
-  OCTAVO_TRY(const auto use_window, section.find_bool("use_sliding_window"));
   std::vector<int64_t> windows(static_cast<size_t>(layers), 0);
   if (!window || !use_window.value_or(!family.window_off)) return windows;
   OCTAVO_TRY(const int64_t pattern, read_pattern(section, family));

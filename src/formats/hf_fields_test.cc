@@ -26,6 +26,7 @@ TEST_F(HfModelFolder, OneSettingInTwoSpellingsMustBeOneValue) {
   for (const char* field :
        {"rope_parameters", "rope_scaling", "rope_theta", "dtype", "torch_dtype"})
     plain.erase(field);
+  const size_t num_layers = plain["num_hidden_layers"];
   const json linear = {{"rope_type", "linear"}, {"factor", 4.0}, {"rope_theta", 7000.0}};
   const struct {
     json fields;
@@ -55,6 +56,16 @@ TEST_F(HfModelFolder, OneSettingInTwoSpellingsMustBeOneValue) {
        "'num_local_experts' and 'num_experts' are one setting"},
       {{{"sliding_window", 16}, {"sliding_window_pattern", 2}, {"_sliding_window_pattern", 3}},
        "'sliding_window_pattern' and '_sliding_window_pattern' are one setting"},
+      {{{"sliding_window", 16},
+        {"use_sliding_window", false},
+        {"layer_types", json(num_layers, "sliding_attention")}},
+       "'use_sliding_window' and 'layer_types' are one setting"},
+      {{{"sliding_window", 16},
+        {"use_sliding_window", false},
+        {"layer_types", json(num_layers, "full_attention")}},
+       nullptr},
+      {{{"rope_scaling", {{"type", "linear"}, {"factor", 2}, {"x\x1b[2J", 1}}}},
+       "'rope_scaling.x\\x1b[2J'"},
   };
   for (const auto& [fields, says] : cases) {
     json c = plain;

@@ -12,6 +12,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/quote.h"
 #include "base/result.h"
 
 namespace octavo {
@@ -33,7 +34,8 @@ class JsonSection {
 
   tl::unexpected<Error> error(std::string_view field, std::string_view why,
                               ErrorCode code = ErrorCode::corrupt_file) const {
-    return fail(code, fmt::format("{}: field '{}{}' {}", file_, prefix_, field, why));
+    return fail(code,
+                fmt::format("{}: field '{}' {}", file_, escape(prefix_ + std::string(field)), why));
   }
 
   Result<std::optional<int64_t>> find_number(const char* field, int64_t least = 1,

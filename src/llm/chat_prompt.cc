@@ -8,6 +8,7 @@
 #include "engine/admission.h"
 #include "text/builtin_templates.h"
 #include "text/chat_input.h"
+#include "text/chat_messages.h"
 #include "text/chat_tools.h"
 #include "text/json_pieces.h"
 #include "text/ordered_json.h"
@@ -88,9 +89,10 @@ Result<Conversation> render_to_continue(const LoadedEngine& engine, Json message
   if (!last.contains("role") || last["role"] != "assistant")
     return refuse("the last message is not the assistant's");
   if (!last.contains("content") || last["content"].is_null()) last["content"] = "";
-  if (!last["content"].is_string()) return refuse("the last message has no content that is text");
+  OCTAVO_TRY(
+      const std::string content,
+      text_of_content(last["content"], fmt::format("messages[{}].content", messages.size() - 1)));
   const std::string word = placeholder();
-  const auto content = last["content"].get<std::string>();
   last["content"] = word;
   OCTAVO_TRY(Conversation conversation, render(engine, messages, false, options, extras));
   if (!end_with(conversation.prompt, word, content))

@@ -48,6 +48,18 @@ TEST(ChatPrompt, ContinuesExactlyAfterTheLastContent) {
   }
 }
 
+TEST(ChatPrompt, ContinuesPartsToo) {
+  auto messages = to_json({{"user", "a"}, {"assistant", ""}});
+  messages[1]["content"] = {{{"type", "text"}, {"text", "Sure"}},
+                            {{"type", "text"}, {"text", ": "}}};
+  const auto prompt = render_chat(engine_with(kPlain), messages, kContinue);
+  ASSERT_TRUE(prompt) << prompt.error().message;
+  EXPECT_TRUE(prompt->text.ends_with("<|assistant|>Sure: ")) << prompt->text;
+  messages[1]["content"] = 3;
+  EXPECT_EQ(render_chat(engine_with(kPlain), messages, kContinue).error().message,
+            "messages[1].content must be a string or a list of parts");
+}
+
 TEST(ChatPrompt, RefusesToContinueWhatTheTemplateChanges) {
   const auto messages = to_json({{"user", "a"}, {"assistant", "b"}});
   const auto refused = render_chat(engine_with(kShouts), messages, kContinue);

@@ -32,7 +32,7 @@ RunItem request_of(const LoadedEngine& engine, const nlohmann::ordered_json& mes
                   .params = params,
                   .priority = 0,
                   .cache_salt = {}},
-          std::move(prompt->text), params.n};
+          std::move(prompt->text), params.n, std::move(prompt->warnings)};
 }
 
 void fill_outputs(RequestOutput& output, int num_choices) {

@@ -111,8 +111,10 @@ bool Run::take_one() {
 
 void Run::submit(size_t index, RunItem item) {
   const auto end = [shared = shared_, index, num_choices = item.num_choices,
-                    prompt = std::move(item.prompt)](RequestOutput output) {
+                    prompt = std::move(item.prompt),
+                    warnings = std::move(item.warnings)](RequestOutput output) {
     output.prompt = prompt;
+    output.warnings = warnings;
     output.finished = true;
     fill_outputs(output, num_choices);
     shared->add_end(index, std::move(output));

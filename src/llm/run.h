@@ -22,6 +22,7 @@ struct RunItem {
   Result<Request> request;
   std::optional<std::string> prompt = {};  // for RequestOutput::prompt
   int num_choices = 1;                     // entries of its output, whatever happens
+  std::vector<std::string> warnings = {};  // for RequestOutput::warnings
 };
 // The next one; nothing: there are no more. Called by next().
 using RunSource = std::function<std::optional<RunItem>()>;

@@ -114,6 +114,10 @@ TEST(AnswerParser, HermesCalls) {
       {hermes, "<tool_call>{\"name\": \"f\", \"arguments\": {\"a\": 1}}" + two, {"", "", {f, g}}},
       {hermes, "<tool_call>{\"name\": \"f\"}</tool_call>", {"", "", {{"f", "{}"}}}},
       {hermes, "<tool_call>{\"name\": \"f\", \"arguments\": {}}x", {"", "x", {{"f", "{}"}}}},
+      // As OpenAI's API has them.
+      {hermes,
+       "<tool_call>{\"name\": \"f\", \"arguments\": \" {\\\"a\\\": 1}\"}</tool_call>",
+       {"", "", {{"f", R"({"a": 1})"}}}},
       // Numbers and spaces stay as they were written.
       {hermes,
        "<tool_call>{\"name\":\"f\",\"arguments\":{\"n\" : 123456789012345678901234567890, "

@@ -57,6 +57,14 @@ Result<std::string> joined_text(const Json& content, const std::string& place) {
   return joined;
 }
 
+}  // namespace
+
+Result<std::string> text_of_content(const Json& content, const std::string& place) {
+  return joined_text(content, place);
+}
+
+namespace {
+
 // Arguments of all calls of a conversation together: a bound on memory, which objects take many
 // times the bytes of their text of.
 constexpr size_t kMaxArgumentBytes = size_t{4} << 20;
@@ -100,9 +108,10 @@ Result<void> join_reasoning(Json& message, const std::string& place) {
   if (alias == message.end()) return {};
   Json value = std::move(*alias);
   message.erase(alias);
-  if (value.is_null()) return {};
+  if (is_nothing(value) || value == "") return {};
   const auto named = message.find(kName);
-  if (named != message.end() && !named->is_null() && *named != value)
+  const bool has_other = named != message.end() && !is_nothing(*named) && *named != "";
+  if (has_other && *named != value)
     return invalid(
         fmt::format("{0}.reasoning and {0}.{1} mean the same and differ; give one", place, kName));
   message[kName] = std::move(value);

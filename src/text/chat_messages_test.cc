@@ -108,6 +108,9 @@ TEST(ChatMessages, ReasoningHasOneNameForEachTemplate) {
       R"([{"role": "assistant", "content": "a", "reasoning": "x", "reasoning_content": )";
   EXPECT_TRUE(plain_messages(Json::parse(both + "\"x\"}]")));
   EXPECT_TRUE(plain_messages(Json::parse(both + "null}]")));
+  const auto other_says_nothing = plain_messages(Json::parse(both + "\"\"}]"));
+  ASSERT_TRUE(other_says_nothing);
+  EXPECT_EQ((*other_says_nothing)[0]["reasoning_content"], "x");
   const auto differ = plain_messages(Json::parse(both + "\"y\"}]"));
   ASSERT_FALSE(differ);
   EXPECT_EQ(differ.error().message,

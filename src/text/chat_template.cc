@@ -126,29 +126,13 @@ std::string render_probe(const jinja::Body& body, const Json& messages, const Js
   return text;
 }
 
-bool is_word_byte(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
-}
-
-std::set<std::string, std::less<>> words_of(std::string_view source) {
-  std::set<std::string, std::less<>> words;
-  std::string word;
-  for (const char c : source) {
-    if (is_word_byte(c))
-      word += c;
-    else if (!word.empty())
-      words.insert(std::exchange(word, {}));
-  }
-  return words;
-}
-
 }  // namespace
 
 struct ChatTemplate::Program {
   std::string name;
   jinja::Body body;
   ChatTraits traits;
-  std::set<std::string, std::less<>> words;
+  std::set<std::string, std::less<>> variables;
 };
 
 ChatTemplate::ChatTemplate(std::unique_ptr<const Program> program) : program_(std::move(program)) {}
@@ -157,15 +141,15 @@ ChatTemplate& ChatTemplate::operator=(ChatTemplate&&) noexcept = default;
 ChatTemplate::~ChatTemplate() = default;
 
 Result<ChatTemplate> ChatTemplate::parse(std::string_view source, std::string name) {
-  OCTAVO_TRY(jinja::Body body, jinja::parse_template(source, name));
-  const ChatProbe render = [&body](const Json& messages, const Json& tools) {
-    return render_probe(body, messages, tools);
+  OCTAVO_TRY(jinja::ParsedTemplate parsed, jinja::parse_template(source, name));
+  const ChatProbe render = [&parsed](const Json& messages, const Json& tools) {
+    return render_probe(parsed.body, messages, tools);
   };
   Program program{.name = std::move(name),
                   .body = {},
                   .traits = find_chat_traits(source, render),
-                  .words = words_of(source)};
-  program.body = std::move(body);
+                  .variables = std::move(parsed.variables)};
+  program.body = std::move(parsed.body);
   return ChatTemplate(std::make_unique<const Program>(std::move(program)));
 }
 
@@ -176,7 +160,7 @@ Result<std::vector<TextSpan>> ChatTemplate::render(const Input& input) const {
 const ChatTraits& ChatTemplate::traits() const { return program_->traits; }
 
 bool ChatTemplate::reads(std::string_view variable) const {
-  return program_->words.find(variable) != program_->words.end();
+  return program_->variables.find(variable) != program_->variables.end();
 }
 
 }  // namespace octavo

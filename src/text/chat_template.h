@@ -31,7 +31,7 @@ class ChatTemplate {
   Result<std::vector<TextSpan>> render(const Input& input) const;
 
   const ChatTraits& traits() const;
-  // False: the source does not have this word, so a variable of the name has no effect.
+  // False: no expression has a variable of this name, so setting it has no effect.
   bool reads(std::string_view variable) const;
 
   ChatTemplate(ChatTemplate&&) noexcept;

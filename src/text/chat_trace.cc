@@ -27,7 +27,8 @@ constexpr size_t kMaxWarnings = 16;  // names are the client's; what is left sha
 struct Field {
   size_t message;
   Pointer at;
-  std::string name;  // "content", "tool_calls.id": of what kind it is
+  std::string name;                   // "content", "tool_calls.id": of what kind it is
+  std::optional<Pointer> alias = {};  // another place of the same text
   bool shows = false;
 };
 
@@ -36,6 +37,11 @@ bool says_something(const Json& value) {
   if (value.is_structured() || value.is_string())
     return value.is_string() ? !value.get_ref<const std::string&>().empty() : !value.empty();
   return true;
+}
+
+bool says_something_under(const char* name, const Json& message) {
+  const auto found = message.find(name);
+  return found != message.end() && says_something(*found);
 }
 
 // Ids of calls that have a result.
@@ -74,8 +80,10 @@ class Fields {
   }
 
   void add_message(const Json& message, const Pointer& at) {
+    const bool has_alias = says_something_under("reasoning_content", message) &&
+                           says_something_under("reasoning", message);
     for (const auto& [name, value] : message.items()) {
-      if (name == "role") continue;
+      if (name == "role" || (has_alias && name == "reasoning")) continue;
       if (name == "content" && value.is_array())
         add_parts(value, at / name);
       else if (name == "tool_calls" && value.is_array())
@@ -84,6 +92,7 @@ class Fields {
         add_id(value, at / name, name);
       else
         add(value, at / name, name);
+      if (has_alias && name == "reasoning_content") fields_.back().alias = at / "reasoning";
     }
   }
 
@@ -149,16 +158,26 @@ class Trace {
   }
 
  private:
-  std::optional<std::string> with_changes(const std::vector<Field>& fields) const {
+  using Choice = bool (*)(const Field&);
+  static bool any(const Field&) { return true; }
+  // What no template refuses for its form, as some do ids of another length.
+  static bool is_content(const Field& field) { return field.name == "content"; }
+
+  std::optional<std::string> with_changes(const std::vector<Field>& fields,
+                                          Choice choice = any) const {
     Json changed = messages_;
-    for (size_t i = 0; i < fields.size(); ++i)
-      change(changed[fields[i].at], marker_of(i),
-             fields[i].name == "tool_calls.function.arguments");
+    for (size_t i = 0; i < fields.size(); ++i) {
+      if (!choice(fields[i])) continue;
+      const bool are_arguments = fields[i].name == "tool_calls.function.arguments";
+      change(changed[fields[i].at], marker_of(i), are_arguments);
+      if (fields[i].alias) change(changed[*fields[i].alias], marker_of(i), are_arguments);
+    }
     return prompt_of_(std::move(changed));
   }
 
   void mark_what_shows() {
     auto text = with_changes(fields_);
+    if (!text) text = with_changes(fields_, is_content);
     if (!text) return;
     std::transform(text->begin(), text->end(), text->begin(),
                    [](unsigned char c) { return static_cast<char>(std::tolower(c)); });

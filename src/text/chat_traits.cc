@@ -22,9 +22,8 @@ class Prober {
 
   ChatTraits find() {
     traits_.wants_parts = wants_parts();
-    traits_.names_developer = names("developer");
-    traits_.shows_system =
-        has(render_(Json::array({message("system", kProbe), user()}), nullptr), kProbe);
+    traits_.names_developer = names("developer") && shows("developer");
+    traits_.shows_system = shows("system");
     traits_.shows_tools = names("tools") && shows_tools();
     if (names("tool_calls")) find_calls();
     traits_.shows_tool_results = shows_results();
@@ -42,6 +41,9 @@ class Prober {
     return {{"role", role}, {"content", content(text)}};
   }
   Json user() const { return message("user", "x"); }
+  bool shows(std::string_view role) const {
+    return has(render_(Json::array({message(role, kProbe), user()}), nullptr), kProbe);
+  }
 
   // Renders one message both ways. A list that is printed as it stands shows the name of the part's
   // type.

@@ -26,8 +26,8 @@ struct WrittenOut {
 // one.
 void add_tools(nlohmann::ordered_json& messages, const nlohmann::ordered_json& tools,
                bool in_system);
-// Stands in the description.
-inline constexpr std::string_view kToolsMark = "<tools>";
+// Stands in the description, and hardly in what a user writes.
+inline constexpr std::string_view kToolsMark = "Each line between <tools> and </tools>";
 
 // Messages of the system that the template would not show (ascending places) become the beginning
 // of the user's next message, else the end of the one before; without either they stay.

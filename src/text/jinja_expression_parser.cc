@@ -289,6 +289,7 @@ Result<ExprPtr> ExpressionParser::name() {
     macro->uses_kwargs |= name == "kwargs";
     macro->uses_caller |= name == "caller";
   }
+  variables.insert(name);
   return make(line, Name{std::move(name)});
 }
 

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <iterator>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -56,6 +57,7 @@ class ExpressionParser {
 
   // Macro bodies being parsed, outermost first: they learn which special names they use.
   std::vector<MacroDefinition*> macros;
+  std::set<std::string, std::less<>> variables;  // names that are read, of any scope
 
  private:
   friend class Nesting;

@@ -20,12 +20,12 @@ class Parser {
   Parser(std::vector<Token> tokens, std::string_view name)
       : stream_(std::move(tokens), name), expressions_(stream_) {}
 
-  Result<Body> run() {
+  Result<ParsedTemplate> run() {
     const ExpressionParser::Unknown unknown(expressions_);
     OCTAVO_TRY(Body body, statements({}));
     if (!stream_.at(Kind::end)) return unexpected_tag();
     OCTAVO_CHECK_OK(unknown.refuse());
-    return body;
+    return ParsedTemplate{std::move(body), std::move(expressions_.variables)};
   }
 
  private:
@@ -313,7 +313,7 @@ const std::array<Parser::Tag, 17> Parser::kTags = {{
 
 }  // namespace
 
-Result<Body> parse_template(std::string_view source, std::string_view name) {
+Result<ParsedTemplate> parse_template(std::string_view source, std::string_view name) {
   if (source.size() > kMaxSourceBytes)
     return fail(ErrorCode::resource_exhausted,
                 fmt::format("{}: a template of {} bytes; the limit is {}", name, source.size(),

@@ -28,6 +28,15 @@ bool is_name_byte(char byte) {
          (byte >= '0' && byte <= '9') || byte == '_' || byte == '-' || byte == '.';
 }
 
+// An object, or the text of one, as OpenAI's API has it. Empty: neither.
+std::string arguments_of(std::string_view json) {
+  if (json.starts_with('{')) return std::string(json);
+  if (!json.starts_with('"')) return "";
+  const auto text = nlohmann::json::parse(json).get<std::string>();
+  const std::string_view inner = trim_json_space(text);
+  return inner.starts_with('{') && is_json(inner) ? std::string(inner) : "";
+}
+
 // {"name": ..., "arguments": {...}}; Llama says parameters.
 std::optional<ToolCall> call_of(std::string_view json, bool needs_arguments) {
   ToolCall call;
@@ -38,8 +47,9 @@ std::optional<ToolCall> call_of(std::string_view json, bool needs_arguments) {
       call.name = nlohmann::json::parse(value).get<std::string>();
       if (call.name.empty()) return std::nullopt;
     } else if (key == "arguments" || key == "parameters") {
-      if (!call.arguments.empty() || !value.starts_with('{')) return std::nullopt;
-      call.arguments = value;
+      if (!call.arguments.empty()) return std::nullopt;
+      call.arguments = arguments_of(value);
+      if (call.arguments.empty()) return std::nullopt;
     }
   }
   if (call.name.empty() || (call.arguments.empty() && needs_arguments)) return std::nullopt;

@@ -110,6 +110,14 @@ class Lines(BatchCase):
         self.assertEqual((alone["prompt"], alone["outputs"]), (plain["prompt"], plain["outputs"]))
         self.assertTrue(continued["prompt"].endswith("<|im_start|>assistant\nThe answer is "), continued["prompt"])
 
+    def test_what_has_no_effect_is_named_in_the_result(self):
+        hi = {"role": "user", "content": "Hi", "name": "ada"}
+        self.write({"messages": [hi], "chat_template_kwargs": {"enable_thinkng": False}})
+        self.ok(*self.args("--max-tokens", "1", model=SMOLLM2))
+        self.assertEqual(
+            ["chat_template_kwargs.enable_thinkng has no effect: the model's chat template does not read it",
+             "messages[0].name has no effect: the model's chat template does not show it"], self.results()[0]["warnings"])
+
     def test_what_does_not_fit_together_is_refused(self):
         self.write({"prompt": "a"})
         for words, flags in ((["--prompt does not go with --input"], ["--prompt", "x"]),
@@ -331,6 +339,12 @@ class OpenAiLines(BatchCase):
         text = self.run_all()[0]["response"]["body"]["choices"][0]["message"]["content"]
         alone = self.json("generate", TINY, "--chat", "--prompt", "hello", "--max-tokens", "4", "--temperature", "0")
         self.assertEqual(alone["outputs"][0]["text"], text)
+
+    def test_a_first_line_that_cannot_be_read_fails_alone(self):
+        self.write(b"not json", {"custom_id": "x"}, chat_line("a", "hello", max_tokens=1))
+        results = self.run_all()
+        self.assertEqual([None, "x", "a"], [result["custom_id"] for result in results])
+        self.assertEqual([None, None, 200], [r["response"] and r["response"]["status_code"] for r in results])
 
     def test_it_goes_on_where_it_was_cut(self):
         self.run_all()

@@ -255,6 +255,44 @@ TEST_F(Conversations, ManyFieldsWithoutEffectAreOneWarning) {
             "model's chat template does not show it");
 }
 
+// A template that refuses some markers is asked for those of the contents alone.
+TEST_F(Conversations, AMessageIsMissedThoughAnotherFieldIsRefused) {
+  const Model model = {
+      "first system only",
+      *ChatTemplate::parse(
+          "{% for m in messages %}{% if m.role != 'system' or loop.first %}<{{ m.content }}>"
+          "{% endif %}{% if m.tool_call_id is defined and m.tool_call_id | length != 9 %}"
+          "{{ raise_exception('ids have nine letters') }}{% endif %}{% endfor %}"),
+      nullptr};
+  Json messages = Json::array();
+  for (int i = 0; i < 10; ++i) {
+    messages.push_back(message("user", fmt::format("question {}", i)));
+    messages.push_back(message("assistant", fmt::format("answer {}", i)));
+  }
+  messages[5]["reasoning"] = messages[5]["reasoning_content"] = "so";
+  messages.push_back(message("tool", "sunny"));
+  messages.back()["tool_call_id"] = "abcdefghi";
+  messages.push_back(message("system", "Rhyme."));
+  messages.push_back(message("user", "Go on"));
+  const auto rendered = render(model, messages);
+  ASSERT_TRUE(rendered) << rendered.error().message;
+  EXPECT_TRUE(has(text_of(*rendered), "<Rhyme.\n\nGo on>")) << text_of(*rendered);
+}
+
+TEST_F(Conversations, AUserMayWriteOfTags) {
+  const Model model = {
+      "system with a last user message",
+      *ChatTemplate::parse(
+          "{% for m in messages %}{% if m.role != 'system' or "
+          "messages[-1].role == 'user' %}<{{ m.content }}>{% endif %}{% endfor %}"),
+      nullptr};
+  const auto rendered =
+      render(model, turns({message("user", "What is <tools> in XML?"), message("assistant", "It")}),
+             weather_tool());
+  ASSERT_TRUE(rendered) << rendered.error().message;
+  EXPECT_TRUE(has(text_of(*rendered), "get_weather")) << text_of(*rendered);
+}
+
 // --- what the server answered is taken back --------------------------------------------------
 
 // A call as the model writes it.
@@ -429,6 +467,12 @@ TEST_F(Conversations, EffortIsWhatTheTemplateHas) {
       {"x", "none", "x", "reasoning_effort \"none\" has no effect: " + none},
       {"x", "low", "x", "reasoning_effort \"low\" has no effect: " + none},
       {"x", "", "x", ""},
+      // Words that are no variables.
+      {"{{ 'thinking' }}", "none", "thinking", "reasoning_effort \"none\" has no effect: " + none},
+      {"thinking{{ messages[0].thinking }}", "none", "thinking",
+       "reasoning_effort \"none\" has no effect: " + none},
+      {"{% set thinking = true %}x", "none", "x",
+       "reasoning_effort \"none\" has no effect: " + none},
   };
   for (const Effort& item : cases) {
     const Model model = {"", *ChatTemplate::parse(item.source + "{{ messages[0].content }}"),
