@@ -38,6 +38,9 @@ struct ComparisonOptions {
 inline constexpr int kRounds = 5;
 inline constexpr double kTimeLimit_s = 45;
 
+// Whether a round more would probably end in time, after so many, one at least, in so many seconds.
+bool has_time_for_another(int done, double passed_s);
+
 struct ComparisonSubject {
   std::string_view name;     // as it is typed
   std::string_view summary;  // one line for --help

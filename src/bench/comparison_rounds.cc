@@ -29,8 +29,7 @@ class RoundLimit {
 
   bool another(int done) const {
     if (done == 0 || done >= most_) return done < most_;
-    const double passed_s = seconds_since(start_);
-    return !timed_ || passed_s + passed_s / done <= kTimeLimit_s;
+    return !timed_ || has_time_for_another(done, seconds_since(start_));
   }
 
  private:
@@ -155,6 +154,10 @@ class Rounds {
 };
 
 }  // namespace
+
+bool has_time_for_another(int done, double passed_s) {
+  return passed_s + passed_s / done <= kTimeLimit_s;
+}
 
 Result<Workload> workload_of(const ComparisonPlan& plan, const Variant& variant,
                              const ComparisonOptions& options, TokenRange tokens) {

@@ -46,6 +46,13 @@ TEST(Comparison, RunsAllSettingsInTurnsAndKeepsEveryRound) {
   EXPECT_TRUE(has_note(*result, "All runs gave the same answers"));
 }
 
+TEST(Comparison, NoRoundIsBegunThatWouldEndTooLate) {
+  EXPECT_TRUE(has_time_for_another(1, 20));
+  EXPECT_FALSE(has_time_for_another(1, 23));
+  EXPECT_TRUE(has_time_for_another(4, 36));
+  EXPECT_FALSE(has_time_for_another(4, 36.1));
+}
+
 TEST(Comparison, OfTheKvCacheIsASweepOfContexts) {
   ComparisonOptions options = tiny();
   options.requests.reset();

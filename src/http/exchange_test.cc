@@ -180,6 +180,33 @@ TEST_F(Stream, OfASlowReaderTakesMoreWhenItHasRead) {
   }
 }
 
+TEST_F(Stream, TellsWhenTheReaderHasAllOfIt) {
+  const auto exchange = ask();
+  exchange->begin_stream({}, {.max_pending_bytes = size_t{64} << 20});
+  client_.read_response(false);
+  const std::string chunk(32 << 20, 'x');  // more than the systems of both sides take
+  ASSERT_TRUE(exchange->write(chunk));
+  std::atomic<bool> told{false};
+  exchange->when_written([&] { told = true; });
+  std::this_thread::sleep_for(Milliseconds(20));
+  EXPECT_FALSE(told);
+  EXPECT_EQ(client_.read_chunk().size(), chunk.size());
+  EXPECT_TRUE(eventually([&] { return told.load(); }));
+}
+
+TEST_F(Stream, TellsWhenTheReaderHasGone) {
+  RawClient leaving(server_->port(), "127.0.0.1", 4096);
+  const auto exchange = ask(leaving, get_request("/"));
+  exchange->begin_stream({}, {.max_pending_bytes = size_t{64} << 20});
+  ASSERT_TRUE(exchange->write(std::string(32 << 20, 'x')));
+  Mailbox<int> told;
+  exchange->when_written([&] { told.put(1); });
+  exchange->when_written([&] { told.put(2); });
+  leaving.close();
+  EXPECT_EQ(told.take(), 1);
+  EXPECT_EQ(told.take(), 2);
+}
+
 TEST_F(Stream, ThatIsDroppedIsCut) {
   auto exchange = ask();
   exchange->begin_stream({}, {});

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <memory>
+#include <stop_token>
 #include <thread>
 #include <vector>
 
@@ -37,6 +38,23 @@ TEST(ReadingTurns, WhoFindsNoRoomWaitsForThoseWhoRead) {
   first.reset();
   waits.join();
   EXPECT_EQ(begun, 1);
+}
+
+TEST(ReadingTurns, WhoWaitsIsTakenBackWhenItIsToStop) {
+  ReadingTurns turns;
+  ASSERT_TRUE(turns.begin(1, kRoom));
+  const ReadingTurns::End first(turns, 1);
+  std::stop_source gone;
+  std::atomic<int> tries{0};
+  bool begun = true;
+  std::thread waits([&] {
+    begun = turns.begin(
+        1, [&] { return ++tries, false; }, gone.get_token());
+  });
+  while (tries == 0) std::this_thread::yield();
+  gone.request_stop();
+  waits.join();
+  EXPECT_FALSE(begun);
 }
 
 TEST(ReadingTurns, WhatTheSystemWouldNotGiveIsNoRoom) {

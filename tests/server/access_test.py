@@ -73,6 +73,8 @@ class WholeVocabulary(unittest.TestCase):
             tops = [top for choice in choices(events) for top in (choice["logprobs"] or {"top_logprobs": []})["top_logprobs"]]
             self.assertEqual(24, len(tops))
             self.assertTrue(all(len(top) > 40_000 for top in tops))
+            with server.open(COMPLETIONS, {**body, "max_tokens": 1000, "stream": True}):  # who reads nothing is cut
+                wait_for("the end of a slow client", lambda: "read too slowly" in server.output())
 
 
 class Adapters(ServedCase):
