@@ -103,7 +103,11 @@ Result<SpeculativeRun> SpeculativeEngine::run(const SpeculativeTask& task, int b
   start_ = std::chrono::steady_clock::now();
   ++num_runs_;
   for (size_t i = 0; i < count; ++i) OCTAVO_CHECK_OK(read_prompt(task, i));
-  run_.record.steps.clear();
+  // On the engine's thread: a prompt has ended before the step that read it is recorded.
+  engine_->inspect([&](EngineCore&) {
+    run_.record.steps.clear();
+    gained_ = 0;
+  });
   Open open;
   for (size_t i = 0; i < count; ++i) start(task, i, output_len, open);
   open.start(1);  // all others have ended

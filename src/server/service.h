@@ -185,6 +185,7 @@ class Service {
   ReadingTurns reading_;
   int64_t trimmed_bytes_ = 0;  // in use after memory was last given back
   int untrimmed_ticks_ = 0;    // since that was last looked at
+  bool has_worked_ = false;    // since memory was given back by a quiet server
   bool told_stall_ = false;
   Watchdog watchdog_;
 

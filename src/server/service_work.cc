@@ -13,9 +13,9 @@
 namespace octavo {
 namespace {
 
-constexpr int64_t kTrimAfterBytes = int64_t{16} << 20;
 // Of tick(), which comes twenty times a second. A server that is never quiet gives back, too.
 constexpr int kQuietTicks = 20, kBusyTicks = 200;
+constexpr int64_t kQuietBytes = int64_t{2} << 20, kBusyBytes = int64_t{16} << 20;
 
 ApiError mistake(const std::exception& error) {
   return {.status = 500,
@@ -81,12 +81,16 @@ bool Service::has_good_weights() const {
 // The C library keeps what is freed, in parts for each thread, so that the largest request and the
 // largest answer ever would be paid for until the end.
 void Service::trim_memory() {
-  const int due = num_working_ > 0 ? kBusyTicks : kQuietTicks;
-  if (++untrimmed_ticks_ < due) return;
+  const bool quiet = is_idle();
+  has_worked_ |= !quiet;
+  if (++untrimmed_ticks_ < (quiet ? kQuietTicks : kBusyTicks)) return;
   untrimmed_ticks_ = 0;
   const int64_t bytes = process_stats().anonymous_bytes;
   trimmed_bytes_ = std::min(trimmed_bytes_, bytes);
-  if (bytes - trimmed_bytes_ < kTrimAfterBytes) return;
+  // What was in use when it was last given back may be free by now.
+  const bool is_due = quiet && has_worked_;
+  if (!is_due && bytes - trimmed_bytes_ < (quiet ? kQuietBytes : kBusyBytes)) return;
+  has_worked_ = !quiet;
   malloc_trim(0);
   trimmed_bytes_ = process_stats().anonymous_bytes;
 }

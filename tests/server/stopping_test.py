@@ -115,6 +115,7 @@ class DamagedWeights(unittest.TestCase):
     def setUp(self):
         self.folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
         self.env = {"XDG_CACHE_HOME": str(self.folder)}
+        self.statuses = set()  # that clients saw
 
     def packs(self):
         return sorted(self.folder.rglob("*.pack"))
@@ -144,13 +145,16 @@ class DamagedWeights(unittest.TestCase):
             wait_for("the log to say so", lambda: "made anew from the model's file" in server.output())
             wait_for("a right answer", lambda: self.is_right(server, right))
             self.assertIsNone(server.process.poll())
+            self.assertLessEqual(self.statuses, {200, 503})
             wait_for("a new pack", self.packs)
             wait_for("the pack to be whole", lambda: self.packs()[0].read_bytes() == good)
 
     def is_right(self, server, right):
         """Between its two lives nobody listens for a moment."""
         with contextlib.suppress(OSError):
-            return server.call("GET", "/ready").status == 200 and self.answer(server) == right
+            ready, answer = server.call("GET", "/ready"), server.post(COMPLETIONS, self.BODY)
+            self.statuses |= {ready.status, answer.status}
+            return ready.status == answer.status == 200 and answer.json["choices"][0]["token_ids"] == right
         return False
 
 
