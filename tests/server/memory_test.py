@@ -2,15 +2,24 @@
 """A server that has warmed up needs no more memory, however many requests and tokens come: none is kept of any of them."""
 
 import os
-import re
 import threading
 import unittest
-from pathlib import Path
 
-from serving import CHAT, COMPLETIONS, SANITIZED, Answer, ServedCase, at_once, encode, wait_for
+from serving import CHAT, COMPLETIONS, SANITIZED, Answer, ServedCase, at_once, encode, memory, wait_for
 
 COUNT = int(os.environ.get("OCTAVO_MEMORY_REQUESTS", "12000"))
 CLIENTS = 8
+
+
+@unittest.skipIf(SANITIZED, "what is freed is kept for a while")
+class LargeRequests(ServedCase):
+    def test_what_they_took_is_given_back(self):
+        self.server.post(COMPLETIONS, {"prompt": "x", "max_tokens": 1})
+        before = memory(self.server)
+        for mib in (4, 8, 12, 12, 6):
+            answer = self.server.post(COMPLETIONS, {"prompt": "x" * (mib << 20), "max_tokens": 1})
+            self.assert_refused(answer, 400, code="context_length_exceeded")
+        wait_for("the memory to be back", lambda: memory(self.server) < before + (8 << 20))
 
 
 @unittest.skipIf(SANITIZED, "what is freed is kept for a while")
@@ -22,22 +31,17 @@ class Memory(ServedCase):
 
     def test_requests_leave_nothing_behind(self):
         self.run_requests(0, COUNT)  # warm
-        before = self.memory()
+        before = memory(self.server)
         self.run_requests(COUNT, 2 * COUNT)
-        middle = self.memory()
+        middle = memory(self.server)
         self.run_requests(2 * COUNT, 3 * COUNT)
-        after = self.memory()
+        after = memory(self.server)
         print(f"{3 * COUNT} requests: {before >> 10}, {middle >> 10}, {after >> 10} KiB after each third")
         # The heap's size moves by half a MiB with what the largest requests at once leave between them; 90 bytes kept
         # of each request are more than that.
         self.assertLess(after - middle, max(0.02 * middle, 1 << 20))
         wait_for("the server to be idle", lambda: not self.server.total("vllm:num_requests_running"))
         self.assertEqual(0, self.server.total("vllm:kv_cache_usage_perc"))
-
-    def memory(self):
-        """Private memory of the process, and what of it was swapped out."""
-        text = Path(f"/proc/{self.server.process.pid}/smaps_rollup").read_text()
-        return sum(int(re.search(rf"^{name}:\s+(\d+) kB", text, re.M).group(1)) for name in ("Anonymous", "Swap")) * 1024
 
     def run_requests(self, begin, end):
         numbers, lock = iter(range(begin, end)), threading.Lock()

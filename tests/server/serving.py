@@ -13,6 +13,7 @@ import tempfile
 import threading
 import time
 import unittest
+from pathlib import Path
 
 STUB = os.environ.get("OCTAVO_STUB_SERVER", "build/release/bin/stub_server")
 OCTAVO = os.environ.get("OCTAVO_BINARY", "build/release/bin/octavo")
@@ -141,6 +142,12 @@ class Server:
 
     def total(self, name):
         return sum(self.metrics().get(name, {}).values())
+
+
+def memory(server):
+    """Private memory of the process, and what of it was swapped out."""
+    text = Path(f"/proc/{server.process.pid}/smaps_rollup").read_text()
+    return sum(int(re.search(rf"^{name}:\s+(\d+) kB", text, re.M).group(1)) for name in ("Anonymous", "Swap")) * 1024
 
 
 def encode(body, headers):
